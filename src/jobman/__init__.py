@@ -1,0 +1,1 @@
+"""jobman: one job language, one command, any cluster."""

@@ -1,0 +1,141 @@
+"""JS4xx: shapes and flavors."""
+
+from __future__ import annotations
+
+from jobman.spec.codes.catalogue import Code, error, warning
+
+RESOURCE_CODES: tuple[Code, ...] = (
+    error(
+        "JS401",
+        "list of shapes",
+        "resources are one shape, not a list",
+        "name the shapes under the document's `resources` and join them: `a&b` for both, `a|b` for either",
+        "A heterogeneous allocation is written as an expression.",
+    ),
+    error(
+        "JS402",
+        "shape without a name",
+        "the document's `resources` are named shapes, and this is a bare one",
+        "give it a name: `resources: {{small: {{type: node, count: 1}}}}`, and use `resources: small` in the tasks",
+        "At the top level `resources` is a mapping from names to shapes.",
+    ),
+    error(
+        "JS404",
+        "expression not understood",
+        "`{text}` is not a resource expression: {reason}",
+        "write names with `|` (either, the first is preferred), `&` (both) and parentheses",
+        "An expression joins names of shapes and flavors. `&` binds tighter than `|`.",
+    ),
+    warning(
+        "JS405",
+        "plural type",
+        "the type is called `{singular}`, not `{plural}`",
+        "write `type: {singular}`",
+        "Types are singular; the count says how many. `jobman check --fix` corrects it.",
+    ),
+    error(
+        "JS406",
+        "not a count",
+        "\"{text}\" is not a count",
+        "write a whole number, at least 1",
+        "Nodes, slots, sockets, cores and GPUs are counted. Memory and storage take sizes such as `4Gi`.",
+    ),
+    warning(
+        "JS407",
+        "tiny size",
+        "`{text}` of {type} means bytes, which is less than 1Mi",
+        "write the unit, such as `{text}Gi`",
+        "A bare number is a number of bytes.",
+    ),
+    error(
+        "JS408",
+        "unknown shape",
+        "there is no shape or flavor `{name}`",
+        "{hint}",
+        "A name is looked up in the document's `resources`, then among the flavors of the settings.",
+    ),
+    error(
+        "JS409",
+        "shapes in a circle",
+        "the shape `{name}` refers to itself",
+        "make one of them a tree",
+        "A named shape may be an expression over other names, as long as there is an end to it.",
+    ),
+    error(
+        "JS410",
+        "unknown resource type",
+        "there is no resource type `{type}`",
+        "{hint}",
+        "Types are node, slot, socket, core, gpu, memory, storage and what the settings list under `resource_types`.",
+    ),
+    error(
+        "JS411",
+        "no resources",
+        "{what} has no resources, and {why}",
+        "add `resources: {{type: node, count: 1}}`, or name a `default_flavor` in the settings",
+        "Nobody is given a machine by default: say what is needed. Inside a group a task inherits the group's resources.",
+    ),
+    error(
+        "JS412",
+        "type in the wrong place",
+        "`{inner}` cannot stand inside `{outer}`",
+        "{hint}",
+        "From the outside in: a site's own levels, node, socket, slot, then core, gpu, memory, storage and a site's own.",
+    ),
+    error(
+        "JS413",
+        "type twice on one level",
+        "`{type}` stands twice beside itself",
+        "add the counts; for different nodes use two shapes and `a&b`",
+        "On one level every type stands once.",
+    ),
+    warning(
+        "JS414",
+        "larger than its group",
+        "{child} does not fit into {parent}: {reason}",
+        "make it smaller, or give {parent} more",
+        "What runs inside a group runs on the group's allocation. It can start only on an engine that lets the allocation grow. `--strict` makes this an error, and so does an engine that cannot grow.",
+    ),
+    error(
+        "JS415",
+        "too many alternatives",
+        "the group's resources are the sum of its tasks', which has more than {limit} alternatives",
+        "write `resources` on the group",
+        "Tasks with different `a|b` choices multiply.",
+    ),
+    error(
+        "JS416",
+        "exclusive on something else than a node",
+        "`exclusive` is for nodes, not for `{type}`",
+        "move it to the node",
+        "`exclusive: true` asks for the whole node.",
+    ),
+    error(
+        "JS417",
+        "amount cannot be counted",
+        "`{type}` inside `{outer}` adds up to more than a machine can count",
+        "make the counts smaller",
+        "Counts multiply from the outside in.",
+    ),
+    error(
+        "JS421",
+        "flavor without a shape",
+        "a flavor needs `resources` (requests and limits) or a `shape`",
+        "add `resources: {{requests: {{cpu: 1, memory: 1G}}}}`",
+        "A flavor is a shape with a name, written as Kubernetes writes it or as a JobSpec does.",
+    ),
+    error(
+        "JS422",
+        "amount in a flavor",
+        "\"{text}\" is not an amount of {name}",
+        "write `1`, `500m` or `1.5` for cores, a size such as `1G` for memory, a whole number for devices",
+        "Requests and limits of a flavor are written as in Kubernetes.",
+    ),
+    error(
+        "JS423",
+        "limit below request",
+        "the limit of {name} is below its request",
+        "raise the limit to {request}, or lower the request",
+        "A copy may use more than it requests, up to its limit.",
+    ),
+)

@@ -1,0 +1,178 @@
+"""What authors get wrong in YAML itself: libyaml's complaints put into the author's words."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import yaml
+
+from jobman.spec.problems import Edit, Place, Problems
+from jobman.spec.source import Source
+
+_KEY_LINE = re.compile(r"(?P<indent> *)(?P<dashes>(?:- +)*)(?P<key>[^\s#'\"\[{&*!|>%@`-][^:#]*?) *:(?: |$)")
+_NO_SPACE = re.compile(r" *(?:- +)*[A-Za-z_][\w.-]*:[^\s/:]")
+_ODD_STARTS = {"@": "@", "`": "`", "%": "%"}
+
+
+def explain_syntax_error(error: yaml.MarkedYAMLError, source: Source, problems: Problems) -> None:
+    """Report a YAML error at the place an author must change, with what to change."""
+    mark = error.problem_mark or error.context_mark
+    line = mark.line + 1 if mark else 1
+    column = mark.column + 1 if mark else 1
+    what = error.problem or error.context or "this is not YAML"
+    for diagnose in _DIAGNOSES:
+        if diagnose(what, line, column, source, problems, error):
+            return
+    _add(problems, source, "JS020", line, column, what=what, hint=_hint(what))
+
+
+def _add(
+    problems: Problems,
+    source: Source,
+    code: str,
+    line: int,
+    column: int,
+    end: int | None = None,
+    fix: tuple[Edit, ...] = (),
+    **values: Any,
+) -> None:
+    place = Place(source.name, line, column, line, max(end or column + 1, column + 1))
+    problems.add(code, place, fix=fix, line_text=source.line(line), **values)
+
+
+def _tab(_what: str, line: int, _column: int, source: Source, problems: Problems, _error: Any) -> bool:
+    """A tab in an indentation near the place libyaml stopped at."""
+    for number in (line, line - 1, line + 1):
+        text = source.line(number)
+        indent = text[: len(text) - len(text.lstrip(" \t"))]
+        if "\t" in indent:
+            start = source.line_starts[number - 1]
+            fix = (Edit(start, start + len(indent), indent.replace("\t", "  ")),)
+            _add(problems, source, "JS021", number, indent.index("\t") + 1, fix=fix)
+            return True
+    return False
+
+
+def _unclosed(_what: str, _line: int, _column: int, source: Source, problems: Problems, error: Any) -> bool:
+    """A quote or a bracket that never ends: the place to look at is where it was opened."""
+    context = error.context or ""
+    mark = error.context_mark
+    if mark is None:
+        return False
+    opened = {"quoted scalar": "quote", "flow sequence": "[", "flow mapping": "{"}
+    for words, name in opened.items():
+        if words in context:
+            shown = source.line(mark.line + 1)[mark.column : mark.column + 1]
+            _add(problems, source, "JS022", mark.line + 1, mark.column + 1, opened=shown or name)
+            return True
+    return False
+
+
+def _indentation(what: str, line: int, _column: int, source: Source, problems: Problems, error: Any) -> bool:
+    """A line that stands deeper or shallower than its siblings."""
+    if not any(words in what for words in ("mapping values", "did not find expected", "block mapping", "block")):
+        return False
+    if _missing_space(line, source, problems):
+        return True
+    text = source.line(line)
+    if not text.strip():
+        return False
+    here = len(text) - len(text.lstrip(" "))
+    levels = _open_levels(line, source)
+    if not levels or here in {level for level, _, _ in levels}:
+        return _list_against_mapping(line, here, source, problems, error)
+    wanted, sibling, sibling_line = min(levels, key=lambda level: (abs(level[0] - here), -level[0]))
+    _add(
+        problems,
+        source,
+        "JS023",
+        line,
+        here + 1,
+        len(text.rstrip()) + 1,
+        here=here,
+        wanted=wanted,
+        sibling=sibling,
+        sibling_line=sibling_line,
+    )
+    return True
+
+
+def _open_levels(line: int, source: Source) -> list[tuple[int, str, int]]:
+    """The indentations that are open above a line, each with a sibling's name and line."""
+    levels: dict[int, tuple[str, int]] = {}
+    lowest = 10**9
+    for number in range(line - 1, 0, -1):
+        match = _KEY_LINE.match(source.line(number))
+        dash = re.match(r" *- ", source.line(number))
+        if not match and not dash:
+            continue
+        if match:
+            column = len(match["indent"]) + len(match["dashes"])
+            if column < lowest:
+                levels.setdefault(column, (match["key"].strip(), number))
+        if dash:
+            item = len(dash.group()) - 2
+            if item < lowest:
+                levels.setdefault(item, ("- …", number))
+        first = len(source.line(number)) - len(source.line(number).lstrip(" "))
+        lowest = min(lowest, first)
+        if lowest == 0:
+            break
+    return [(column, name, number) for column, (name, number) in sorted(levels.items())]
+
+
+def _list_against_mapping(line: int, here: int, source: Source, problems: Problems, error: Any) -> bool:
+    """A list item where a key is expected, or a key where a list item is."""
+    context = error.context_mark
+    is_item = source.line(line).lstrip().startswith("- ")
+    if context is None or "block" not in (error.context or ""):
+        return False
+    opened = source.line(context.line + 1)
+    code = "JS024" if is_item else "JS025"
+    width = len(source.line(line).rstrip())
+    _add(problems, source, code, line, here + 1, width + 1, opened=opened.strip(), opened_line=context.line + 1)
+    return True
+
+
+def _missing_space(line: int, source: Source, problems: Problems) -> bool:
+    for number in (line, line - 1):
+        text = source.line(number)
+        match = _NO_SPACE.match(text)
+        if match and '"' not in text[: match.end()]:
+            colon = match.end() - 2
+            start = source.line_starts[number - 1] + colon
+            fix = (Edit(start, start + 1, ": "),)
+            _add(problems, source, "JS026", number, colon + 1, fix=fix, key=text[:colon].strip(" -"))
+            return True
+    return False
+
+
+def _odd_start(what: str, line: int, column: int, source: Source, problems: Problems, _error: Any) -> bool:
+    """A plain value that starts with a character YAML keeps for itself."""
+    text = source.line(line)
+    character = text[column - 1 : column]
+    if "cannot start any token" not in what or character not in _ODD_STARTS:
+        return False
+    _add(problems, source, "JS027", line, column, character=character)
+    return True
+
+
+def _alias(what: str, line: int, column: int, source: Source, problems: Problems, _error: Any) -> bool:
+    if "undefined alias" not in what:
+        return False
+    name = re.match(r"\*?([\w-]*)", source.line(line)[column - 1 :])
+    shown = name.group(1) if name else ""
+    _add(problems, source, "JS028", line, column, column + len(shown) + 1, name=shown)
+    return True
+
+
+def _hint(what: str) -> str:
+    if "duplicate anchor" in what:
+        return "give every `&anchor` a name of its own"
+    if "mapping values" in what:
+        return "quote a value that contains `: `, and check the indentation of this line"
+    return "check the indentation and the quotes here and in the line above"
+
+
+_DIAGNOSES = (_tab, _alias, _unclosed, _odd_start, _indentation)

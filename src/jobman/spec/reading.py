@@ -1,0 +1,151 @@
+"""The state of reading one document: where problems go and what `{{parameters}}` stand for."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any, Final
+
+from yaml.nodes import MappingNode, Node, ScalarNode
+
+from jobman.spec.problems import Edit, Problems, Related
+from jobman.spec.source import Source
+from jobman.spec.suggest import closest
+from jobman.spec.yaml import PLAIN, Scalar, is_null, place_of, plain_value, scalar_value
+
+BAD: Final[Any] = type("Bad", (), {"__repr__": lambda _self: "BAD", "__bool__": lambda _self: False})()
+TEMPLATE = re.compile(r"\{\{ *([A-Za-z_][A-Za-z0-9_]*(?:\.[A-Za-z_][A-Za-z0-9_]*)*) *\}\}")
+
+
+class Reading:
+    """Everything a reader of nodes needs besides the node."""
+
+    def __init__(self, source: Source, problems: Problems) -> None:
+        self.source = source
+        self.problems = problems
+        self.values: dict[str, Scalar] = {}
+        self.matrix: frozenset[str] = frozenset()
+        self.matrix_keys: frozenset[str] = frozenset()
+        self.used: set[str] = set()
+        self.enclosing: list[tuple[Any, Node]] = []
+
+    def report(
+        self,
+        code: str,
+        node: Node | None,
+        *,
+        related: tuple[tuple[Node, str], ...] = (),
+        fix: tuple[Edit, ...] = (),
+        **values: Any,
+    ) -> None:
+        """Record a problem at a node."""
+        place = place_of(node, self.source) if node is not None else None
+        others = tuple(Related(place_of(other, self.source), text) for other, text in related)
+        text = self.source.line(place.line) if place else ""
+        self.problems.add(code, place, related=others, fix=fix, line_text=text, **values)
+
+    def replace(self, node: Node, text: str) -> tuple[Edit, ...]:
+        """The edit that writes `text` instead of a one-line node."""
+        if node.start_mark.line != node.end_mark.line:
+            return ()
+        start = self.source.index(node.start_mark.line, node.start_mark.column)
+        end = self.source.index(node.end_mark.line, node.end_mark.column)
+        return (Edit(start, end, text),)
+
+    def text(self, node: ScalarNode) -> str:
+        """The text of a scalar with its parameters filled in."""
+        text: str = node.value
+        return self._fill(text, node) if "{{" in text else text
+
+    def scalar(self, node: ScalarNode) -> Scalar:
+        """The value of a scalar; one made of parameters is read as if it had been typed."""
+        if "{{" in node.value:
+            return plain_value(self._fill(node.value, node))
+        return scalar_value(node)
+
+    def plain(self, node: ScalarNode) -> bool:
+        """Whether the scalar was written without quotes, or comes from a parameter."""
+        return node.tag == PLAIN or "{{" in node.value
+
+    def _fill(self, text: str, node: Node) -> str:
+        def value(match: re.Match[str]) -> str:
+            name = match[1]
+            if name in self.matrix_keys:
+                return "{{" + name + "}}"
+            if name in self.values:
+                self.used.add(name)
+                return as_text(self.values[name])
+            self._undefined(name, node)
+            return match[0]
+
+        return TEMPLATE.sub(value, text)
+
+    def _undefined(self, name: str, node: Node) -> None:
+        known = [*self.values, *self.matrix_keys]
+        meant = closest(name, known)
+        if meant:
+            hint = f"did you mean `{{{{{meant}}}}}`?"
+        elif name.startswith("user."):
+            hint = f"set `{name.removeprefix('user.')}` under `user` in the settings"
+        else:
+            hint = f"define it under `parameters`, e.g. `parameters: {{{name}: 1}}`"
+        self.report("JS801", node, name=name, hint=hint)
+
+
+def as_text(value: Scalar) -> str:
+    """A parameter's value as it would be typed."""
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return f"{value:g}" if isinstance(value, float) and value.is_integer() else str(value)
+
+
+def child(node: Node | None, *path: str | int) -> Node | None:
+    """The node below a prepared node at a path of keys and positions, as deep as it exists."""
+    found = node
+    for step in path:
+        deeper = _step(found, step)
+        if deeper is None:
+            return found
+        found = deeper
+    return found
+
+
+def _step(node: Node | None, step: str | int) -> Node | None:
+    if isinstance(node, MappingNode):
+        return next((value for key, value in node.value if key.value == step), None)
+    if isinstance(step, int) and node is not None and isinstance(node.value, list) and step < len(node.value):
+        item: Node = node.value[step]
+        return item
+    return None
+
+
+def key_node(node: Node, key: str) -> Node:
+    """The node of a key itself, for problems about its presence; the mapping where it has none."""
+    if isinstance(node, MappingNode):
+        return next((name for name, _ in node.value if name.value == key), node)
+    return node
+
+
+def describe(node: Node) -> str:
+    """What a node is, for the sentence `expected …, found …`."""
+    if isinstance(node, MappingNode):
+        return "a mapping"
+    if not isinstance(node, ScalarNode):
+        return "a list"
+    if is_null(node):
+        return "nothing"
+    value = scalar_value(node)
+    if isinstance(value, bool):
+        return f"`{node.value}`"
+    if isinstance(value, int | float):
+        return f"the number {node.value}"
+    shown = value if value is not None and len(value) <= 40 else f"{str(value)[:37]}…"
+    return f"the text {_quoted(str(shown))}"
+
+
+def _quoted(text: str) -> str:
+    return '"' + text.replace("\n", "\\n") + '"'
+
+

@@ -1,0 +1,213 @@
+"""Shapes in normal form: parts that add up, fit into each other and can be counted. Plain values only."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from math import prod
+
+import msgspec
+
+MAX_AMOUNT = 2**62
+_ASKED_FOR_OR_ABSENT = frozenset(("core", "memory", "storage", "socket"))
+"""Types a parent that does not mention them may still have."""
+
+
+class Part(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Equal nodes, or equal slots wherever there is room.
+
+    `each` is what one slot holds, or one node where no slot was asked for; `beside` is what a node holds
+    beside its slots; `within` are a site's own levels around the nodes, the outermost first.
+    """
+
+    nodes: int | None = None
+    slots: int = 0
+    each: dict[str, float] = {}
+    beside: dict[str, float] = {}
+    exclusive: bool = False
+    within: tuple[tuple[str, int], ...] = ()
+    requires: dict[str, str] = {}
+    flavor: str | None = None
+
+    @property
+    def copies(self) -> int:
+        """One per slot; without a slot, one per node."""
+        return (self.nodes or 1) * (self.slots or 1)
+
+    @property
+    def per_node(self) -> dict[str, float]:
+        """What one node must hold; of a part without nodes, what all of it needs."""
+        held = {name: amount * (self.slots or 1) for name, amount in self.each.items()}
+        for name, amount in self.beside.items():
+            held[name] = held.get(name, 0) + amount
+        return held
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether it takes nodes as a whole: asked for, or nothing was said of what is in them."""
+        return self.nodes is not None and (self.exclusive or not self.per_node)
+
+
+Alternative = tuple[Part, ...]
+Alternatives = tuple[Alternative, ...]
+
+
+class Totals(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What an alternative adds up to."""
+
+    nodes: int
+    copies: int
+    amounts: dict[str, float] = {}
+
+
+def totals(parts: Alternative) -> Totals:
+    """Nodes, copies and amounts of an alternative."""
+    amounts: dict[str, float] = {}
+    for part in parts:
+        for name, amount in part.per_node.items():
+            amounts[name] = amounts.get(name, 0) + amount * (part.nodes or 1)
+    return Totals(sum(part.nodes or 0 for part in parts), sum(part.copies for part in parts), amounts)
+
+
+def copies(parts: Alternative) -> int:
+    return sum(part.copies for part in parts)
+
+
+def add(alternatives: Iterable[Alternative]) -> Alternative:
+    """The sum: equal parts are joined, others stand side by side."""
+    joined: dict[tuple[object, ...], Part] = {}
+    for parts in alternatives:
+        for part in parts:
+            key = _kin(part)
+            known = joined.get(key)
+            joined[key] = part if known is None else _joined(known, part)
+    return tuple(joined.values())
+
+
+def _kin(part: Part) -> tuple[object, ...]:
+    """What two parts must share to be joined by adding their counts."""
+    counted = part.slots if part.nodes is not None else None
+    return (
+        part.nodes is None,
+        counted,
+        _frozen(part.each),
+        _frozen(part.beside),
+        part.exclusive,
+        part.within,
+        _frozen(part.requires),
+        part.flavor,
+    )
+
+
+def _joined(one: Part, other: Part) -> Part:
+    if one.nodes is None or other.nodes is None:
+        return msgspec.structs.replace(one, slots=(one.slots or 1) + (other.slots or 1))
+    within = one.within
+    if within:
+        # Two times two racks are four racks: the outermost level grows.
+        (name, count), *rest = within
+        within = ((name, count + other.within[0][1]), *rest)
+    return msgspec.structs.replace(one, nodes=one.nodes + other.nodes, within=within)
+
+
+def _frozen(mapping: dict[str, float] | dict[str, str]) -> tuple[tuple[str, object], ...]:
+    return tuple(sorted(mapping.items()))
+
+
+class _Bin:
+    """Equal nodes of a parent with what is still free in each; `room` None means all a node has."""
+
+    def __init__(self, count: int, room: dict[str, float] | None) -> None:
+        self.count = count
+        self.room = room
+
+
+def misfit(child: Alternative, parent: Alternative) -> str | None:
+    """Why a child does not fit into its parent, in words; None where it does."""
+    bins = [_Bin(part.nodes, None if part.is_whole else part.per_node) for part in parent if part.nodes is not None]
+    pools = [_Bin(1, part.per_node) for part in parent if part.nodes is None]
+    with_nodes = sorted((p for p in child if p.nodes is not None), key=_weight, reverse=True)
+    for part in with_nodes:
+        if reason := _take_nodes(part, bins):
+            return reason
+    for part in child:
+        if part.nodes is None and (reason := _take_slots(part, bins + pools)):
+            return reason
+    return None
+
+
+def _weight(part: Part) -> float:
+    return sum(part.per_node.values())
+
+
+def _take_nodes(part: Part, bins: list[_Bin]) -> str | None:
+    wanted = part.nodes or 0
+    need = {} if part.is_whole and not part.each else part.per_node
+    lack = ""
+    available = 0
+    for place in sorted(bins, key=lambda b: (b.room is None, sum((b.room or {}).values()))):
+        missing = _lacking(need, place.room)
+        if missing:
+            lack = missing
+            continue
+        available += place.count
+        taken = min(wanted, place.count)
+        place.count -= taken
+        if taken and place.room is not None and not part.is_whole:
+            left = {name: amount - need.get(name, 0) for name, amount in place.room.items()}
+            bins.append(_Bin(taken, left)) if any(left.values()) else None
+        wanted -= taken
+        if not wanted:
+            return None
+    if lack and not available:
+        return lack
+    return f"it needs {_count(part.nodes or 0, 'node')}, and there {_are(available)}"
+
+
+def _take_slots(part: Part, bins: list[_Bin]) -> str | None:
+    wanted = part.slots or 1
+    lack = ""
+    room_for = 0
+    for place in bins:
+        missing = _lacking(part.each, place.room)
+        if missing:
+            lack = missing
+            continue
+        per_bin = _times(part.each, place.room)
+        room_for += wanted if per_bin is None else per_bin * place.count
+        if room_for >= wanted:
+            return None
+    if not bins:
+        return "there are no nodes to take it from"
+    return lack if lack and not room_for else f"it needs {_count(wanted, 'slot')}, and there is room for {room_for}"
+
+
+def _times(need: dict[str, float], room: dict[str, float] | None) -> int | None:
+    """How often the need fits into the room; None for as often as one likes."""
+    if room is None:
+        return None
+    limits = [int(room[name] // amount) for name, amount in need.items() if name in room and amount]
+    return min(limits) if limits else None
+
+
+def _lacking(need: dict[str, float], room: dict[str, float] | None) -> str:
+    if room is None:
+        return ""
+    for name, amount in need.items():
+        if name not in room:
+            if name not in _ASKED_FOR_OR_ABSENT:
+                return f"it needs {_count(amount, name)} on a node, and there is none"
+        elif room[name] < amount:
+            return f"it needs {_count(amount, name)} on a node, and there {_are(room[name])}"
+    return ""
+
+
+def _count(amount: float, name: str) -> str:
+    return f"{amount:g} {name}" + ("s" if amount != 1 and name not in ("memory", "storage") else "")
+
+
+def _are(amount: float) -> str:
+    return "are none" if not amount else "is 1" if amount == 1 else f"are {amount:g}"
+
+
+def levels(within: tuple[tuple[str, int], ...]) -> int:
+    return prod(count for _, count in within)

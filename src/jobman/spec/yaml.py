@@ -1,0 +1,276 @@
+"""YAML to nodes with positions: libyaml's composer under the 1.2 core schema, within limits."""
+
+from __future__ import annotations
+
+import gc
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import yaml
+from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
+
+from jobman.spec.mistakes import explain_syntax_error
+from jobman.spec.problems import Edit, Place, Problems
+from jobman.spec.source import Source
+
+try:
+    from yaml._yaml import CParser as _Parser
+except ImportError as _error:  # pragma: no cover - PyYAML wheels carry libyaml
+    raise ImportError("jobman needs PyYAML built with libyaml; install a PyYAML wheel") from _error
+
+MAX_DEPTH = 100
+MAX_NODES = 1_000_000
+
+PLAIN = "plain"
+QUOTED = "quoted"
+_STRING_TAG = "tag:yaml.org,2002:str"
+_KNOWN_TAGS = {PLAIN, QUOTED, _STRING_TAG, "tag:yaml.org,2002:map", "tag:yaml.org,2002:seq"}
+_MERGE = "<<"
+
+NULL = re.compile(r"(?:null|Null|NULL|~|)\Z")
+BOOL = re.compile(r"(?:true|True|TRUE|false|False|FALSE)\Z")
+INT = re.compile(r"(?:[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+)\Z")
+FLOAT = re.compile(
+    r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?\Z"
+    r"|[-+]?\.(?:inf|Inf|INF)\Z|\.(?:nan|NaN|NAN)\Z"
+)
+
+Scalar = str | int | float | bool | None
+
+
+class _TooDeep(Exception):
+    pass
+
+
+class _TooMany(Exception):
+    pass
+
+
+class _Loader(_Parser):  # type: ignore[misc, valid-type]
+    """libyaml's composer; the hooks it calls for each node are used to count, not to guess types."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(text)
+        self.depth = 0
+        self.count = 0
+
+    def resolve(self, _kind: Any, _value: Any, implicit: Any) -> str:
+        return PLAIN if implicit is True or (implicit and implicit[0]) else QUOTED
+
+    def descend_resolver(self, _parent: Any, _index: Any) -> None:
+        # Composing recurses on the C stack: without this limit a deep file kills the process.
+        self.depth += 1
+        self.count += 1
+        if self.depth > MAX_DEPTH:
+            raise _TooDeep
+        if self.count > MAX_NODES:
+            raise _TooMany
+
+    def ascend_resolver(self) -> None:
+        self.depth -= 1
+
+
+@contextmanager
+def collector_paused() -> Iterator[None]:
+    """Hold the cycle collector: it walks the growing tree again and again and finds nothing."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
+
+
+def place_of(node: Node, source: Source) -> Place:
+    """The span of a node; of a block collection, its first line."""
+    start, end = node.start_mark, node.end_mark
+    line, column = start.line + 1, start.column + 1
+    end_line, end_column = end.line + 1, end.column + 1
+    if end_line > line:
+        end_line, end_column = line, len(source.line(line)) + 1
+    return Place(source.name, line, column, end_line, max(end_column, column + 1))
+
+
+def scalar_value(node: ScalarNode) -> Scalar:
+    """The value of a scalar under the YAML 1.2 core schema."""
+    return plain_value(node.value) if node.tag == PLAIN else str(node.value)
+
+
+def plain_value(text: str) -> Scalar:
+    """What a plain scalar means under the YAML 1.2 core schema."""
+    if INT.match(text):
+        return int(text, 0) if text[:2] in ("0o", "0x") else int(text)
+    if NULL.match(text):
+        return None
+    if BOOL.match(text):
+        return text[0] in "tT"
+    if FLOAT.match(text):
+        return float(text.lower().replace(".inf", "inf").replace(".nan", "nan"))
+    return text
+
+
+def is_null(node: Node) -> bool:
+    return isinstance(node, ScalarNode) and node.tag == PLAIN and NULL.match(node.value) is not None
+
+
+def data_of(node: Node) -> Any:
+    """Plain Python data of a prepared node."""
+    if isinstance(node, ScalarNode):
+        return scalar_value(node)
+    if isinstance(node, SequenceNode):
+        return [data_of(item) for item in node.value]
+    return {key.value: data_of(value) for key, value in node.value}
+
+
+def compose(source: Source, problems: Problems) -> list[Node]:
+    """All documents of a source, checked and with merge keys resolved; [] where it cannot be read."""
+    documents: list[Node] = []
+    try:
+        loader = _Loader(source.text)
+        while loader.check_node():
+            documents.append(loader.get_node())
+    except _TooDeep:
+        _report_limit("JS010", loader, source, problems, limit=MAX_DEPTH)
+    except _TooMany:
+        _report_limit("JS011", loader, source, problems, limit=MAX_NODES)
+    except yaml.reader.ReaderError as error:
+        _report_character(error, source, problems)
+    except yaml.MarkedYAMLError as error:
+        explain_syntax_error(error, source, problems)
+    except (ValueError, yaml.YAMLError) as error:
+        problems.add("JS020", Place(source.name, 1, 1, 1, 2), what=str(error), line_text=source.line(1), hint="")
+    return [node for node in documents if _Preparation(source, problems).prepare(node)]
+
+
+def _report_limit(code: str, loader: Any, source: Source, problems: Problems, limit: int) -> None:
+    mark = loader.get_mark() if hasattr(loader, "get_mark") else None
+    line = mark.line + 1 if mark else 1
+    problems.add(code, Place(source.name, line, 1, line, 2), limit=limit, line_text=source.line(line)[:120])
+
+
+def _report_character(error: yaml.reader.ReaderError, source: Source, problems: Problems) -> None:
+    bad = re.search(r"[^\x09\x0a\x0d\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]", source.text)
+    index = bad.start() if bad else 0
+    line = source.text.count("\n", 0, index) + 1
+    column = index - (source.text.rfind("\n", 0, index) + 1) + 1
+    character = f"U+{ord(bad.group()):04X}" if bad else str(error.reason)
+    problems.add("JS008", Place(source.name, line, column, line, column + 1), character=character)
+
+
+class _Preparation:
+    """One walk over a composed document: limits, duplicate keys, merge keys, tags."""
+
+    def __init__(self, source: Source, problems: Problems) -> None:
+        self.source = source
+        self.problems = problems
+        self._sizes: dict[int, tuple[int, int]] = {}
+        self._open: set[int] = set()
+
+    def prepare(self, root: Node) -> bool:
+        size, depth = self._measure(root)
+        if size > MAX_NODES:
+            self._report("JS009", root, size=_roughly(size), limit=MAX_NODES)
+            return False
+        if depth > MAX_DEPTH:
+            self._report("JS010", root, limit=MAX_DEPTH)
+            return False
+        return size > 0
+
+    def _report(self, code: str, node: Node, fix: tuple[Edit, ...] = (), **values: Any) -> None:
+        place = place_of(node, self.source)
+        self.problems.add(code, place, fix=fix, line_text=self.source.line(place.line), **values)
+
+    def _measure(self, node: Node) -> tuple[int, int]:
+        """Size and depth with aliases expanded; size 0 marks a document that cannot be used."""
+        if isinstance(node, ScalarNode):
+            self._check_tag(node)
+            return 1, 1
+        known = self._sizes.get(id(node))
+        if known is not None:
+            return known
+        if id(node) in self._open:
+            self._report("JS014", node)
+            return 0, 0
+        self._check_tag(node)
+        self._open.add(id(node))
+        measured = self._measure_mapping(node) if isinstance(node, MappingNode) else self._measure_items(node.value)
+        self._open.discard(id(node))
+        self._sizes[id(node)] = measured
+        return measured
+
+    def _measure_items(self, items: list[Node]) -> tuple[int, int]:
+        size, depth = 1, 0
+        for item in items:
+            if item.__class__ is ScalarNode and (item.tag is PLAIN or item.tag is QUOTED):
+                size += 1
+                continue
+            item_size, item_depth = self._measure(item)
+            if not item_size:
+                return 0, 0
+            size += item_size
+            depth = max(depth, item_depth)
+        return size, max(depth, 1 if items else 0) + 1
+
+    def _measure_mapping(self, node: MappingNode) -> tuple[int, int]:
+        seen: dict[str, Node] = {}
+        kept: list[tuple[Node, Node]] = []
+        merged: list[tuple[Node, Node]] = []
+        for key, value in node.value:
+            if not isinstance(key, ScalarNode):
+                self._refuse_key(node, key)
+                continue
+            text = key.value
+            if text == _MERGE and key.tag is PLAIN:
+                merged.append((key, value))
+            elif text in seen:
+                first = seen[text].start_mark.line + 1
+                self._report("JS012", key, key=text, first=first)
+            else:
+                seen[text] = key
+                kept.append((key, value))
+        measured = self._measure_items([value for _, value in kept] + [value for _, value in merged])
+        if not measured[0]:
+            return measured
+        for key, value in merged:
+            kept.extend(self._merge_pairs(key, value, seen))
+        node.value = kept
+        return measured[0] + len(kept), measured[1]
+
+    def _merge_pairs(self, key: Node, value: Node, seen: dict[str, Node]) -> list[tuple[Node, Node]]:
+        sources = value.value if isinstance(value, SequenceNode) else [value]
+        pairs: list[tuple[Node, Node]] = []
+        for mapping in sources:
+            if not isinstance(mapping, MappingNode):
+                self._report("JS015", key)
+                continue
+            for inner_key, inner_value in mapping.value:
+                if inner_key.value not in seen:
+                    seen[inner_key.value] = inner_key
+                    pairs.append((inner_key, inner_value))
+        return pairs
+
+    def _refuse_key(self, node: MappingNode, key: Node) -> None:
+        start, end = node.start_mark, node.end_mark
+        raw = self.source.text[start.index : end.index] if start.line == end.line else ""
+        if raw.startswith("{{") and raw.endswith("}}"):
+            index = self.source.index(start.line, start.column)
+            fix = (Edit(index, index + len(raw), f'"{raw}"'),)
+            self._report("JS017", node, fix=fix, text=raw)
+        else:
+            self._report("JS016", key)
+
+    def _check_tag(self, node: Node) -> None:
+        if node.tag is PLAIN or node.tag is QUOTED:
+            return
+        if node.tag == _STRING_TAG:
+            node.tag = QUOTED
+        elif node.tag not in _KNOWN_TAGS:
+            self._report("JS013", node, tag=node.tag)
+            node.tag = PLAIN
+
+
+def _roughly(number: int) -> str:
+    return f"{number:,}" if number < 10**12 else f"about 10^{len(str(number)) - 1}"

@@ -1,0 +1,1 @@
+"""The tests: a folder per room of the house, and `house` for the house itself."""
