@@ -13,14 +13,14 @@ from jobman.spec.reading import BAD, Reading, child, describe
 from jobman.spec.resolve import Job, resolve
 from jobman.spec.site import Site
 from jobman.spec.source import Source
-from jobman.spec.yaml import compose, is_null, scalar_value
+from jobman.spec.yaml import PLAIN, compose, is_null, scalar_value
 
 NO_OVERRIDES: Mapping[str, str] = {}
 
 
 def load_jobs(source: Source, site: Site, problems: Problems, overrides: Mapping[str, str] = NO_OVERRIDES) -> list[Job | None]:
     """Every document of a source, resolved; None stands for one that could not be read."""
-    nodes = compose(source, problems)
+    nodes, source = compose(source, problems)
     documents = [node for node in nodes if not is_null(node)]
     if not documents and not problems.has_errors:
         problems.add("JS007", Place(source.name, 1, 1, 1, 2), line_text=source.line(1))
@@ -31,8 +31,11 @@ def _load_job(
     node: Node, source: Source, site: Site, problems: Problems, overrides: Mapping[str, str]
 ) -> Job | None:
     reading = Reading(source, problems)
+    if isinstance(node, SequenceNode):
+        _report_list(node, reading)
+        node = _as_tasks(node)
     if not isinstance(node, MappingNode):
-        _report_not_mapping(node, reading)
+        reading.report("JS113", node, found=describe(node))
         return None
     _check_version(node, reading)
     define_parameters(node, overrides, site.user, reading)
@@ -57,12 +60,15 @@ def _check_version(node: MappingNode, reading: Reading) -> None:
             reading.report("JS111", version, version=version.value, known=known)
 
 
-def _report_not_mapping(node: Node, reading: Reading) -> None:
-    if isinstance(node, SequenceNode):
-        start = reading.source.index(node.start_mark.line, 0)
-        fix = () if node.flow_style else (Edit(start, start, "version: 1\ntasks:\n"),)
-        reading.report("JS112", node, fix=fix)
-    else:
-        reading.report("JS113", node, found=describe(node))
+def _report_list(node: SequenceNode, reading: Reading) -> None:
+    start = reading.source.index(node.start_mark.line, 0)
+    fix = () if node.flow_style else (Edit(start, start, "version: 1\ntasks:\n"),)
+    reading.report("JS112", node, fix=fix)
 
 
+def _as_tasks(node: SequenceNode) -> MappingNode:
+    """The document a bare list was probably meant to be, to find what else is wrong in it."""
+    at = node.start_mark
+    version = (ScalarNode(PLAIN, "version", at, at), ScalarNode(PLAIN, "1", at, at))
+    tasks = (ScalarNode(PLAIN, "tasks", at, at), node)
+    return MappingNode(PLAIN, [version, tasks], at, node.end_mark, flow_style=False)

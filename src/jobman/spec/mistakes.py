@@ -12,19 +12,27 @@ from jobman.spec.source import Source
 
 _KEY_LINE = re.compile(r"(?P<indent> *)(?P<dashes>(?:- +)*)(?P<key>[^\s#'\"\[{&*!|>%@`-][^:#]*?) *:(?: |$)")
 _NO_SPACE = re.compile(r" *(?:- +)*[A-Za-z_][\w.-]*:[^\s/:]")
-_ODD_STARTS = {"@": "@", "`": "`", "%": "%"}
+_ODD_STARTS = "@`%"
+_ITEM = "- …"
 
 
-def explain_syntax_error(error: yaml.MarkedYAMLError, source: Source, problems: Problems) -> None:
-    """Report a YAML error at the place an author must change, with what to change."""
+Repair = tuple[Edit, ...]
+
+
+def explain_syntax_error(error: yaml.MarkedYAMLError, source: Source, problems: Problems) -> Repair:
+    """Report a YAML error at the place an author must change; returns what lets reading go on, if anything."""
     mark = error.problem_mark or error.context_mark
     line = mark.line + 1 if mark else 1
     column = mark.column + 1 if mark else 1
     what = error.problem or error.context or "this is not YAML"
+    if any(problem.place is not None and problem.place.line == line for problem in problems):
+        return ()  # The repair of this line did not help; one message about it is enough.
     for diagnose in _DIAGNOSES:
-        if diagnose(what, line, column, source, problems, error):
-            return
+        repair = diagnose(what, line, column, source, problems, error)
+        if repair is not None:
+            return repair
     _add(problems, source, "JS020", line, column, what=what, hint=_hint(what))
+    return ()
 
 
 def _add(
@@ -37,52 +45,62 @@ def _add(
     fix: tuple[Edit, ...] = (),
     **values: Any,
 ) -> None:
-    place = Place(source.name, line, column, line, max(end or column + 1, column + 1))
+    shift = source.shifts.get(line - 1, 0)
+    start = max(1, column - shift)
+    place = Place(source.name, line, start, line, max((end or column + 1) - shift, start + 1))
+    fix = () if source.original is not None else fix
     problems.add(code, place, fix=fix, line_text=source.line(line), **values)
 
 
-def _tab(_what: str, line: int, _column: int, source: Source, problems: Problems, _error: Any) -> bool:
+def _tab(_what: str, line: int, _column: int, source: Source, problems: Problems, _error: Any) -> Repair | None:
     """A tab in an indentation near the place libyaml stopped at."""
     for number in (line, line - 1, line + 1):
-        text = source.line(number)
+        text = _line(source, number)
         indent = text[: len(text) - len(text.lstrip(" \t"))]
         if "\t" in indent:
             start = source.line_starts[number - 1]
             fix = (Edit(start, start + len(indent), indent.replace("\t", "  ")),)
             _add(problems, source, "JS021", number, indent.index("\t") + 1, fix=fix)
-            return True
-    return False
+            return fix
+    return None
 
 
-def _unclosed(_what: str, _line: int, _column: int, source: Source, problems: Problems, error: Any) -> bool:
+def _line(source: Source, number: int) -> str:
+    """A line of the text being read, which may have been repaired."""
+    return source.lines[number - 1] if 0 < number <= len(source.lines) else ""
+
+
+def _unclosed(_what: str, _line: int, _column: int, source: Source, problems: Problems, error: Any) -> Repair | None:
     """A quote or a bracket that never ends: the place to look at is where it was opened."""
     context = error.context or ""
     mark = error.context_mark
     if mark is None:
-        return False
+        return None
     opened = {"quoted scalar": "quote", "flow sequence": "[", "flow mapping": "{"}
     for words, name in opened.items():
         if words in context:
-            shown = source.line(mark.line + 1)[mark.column : mark.column + 1]
+            shown = _line(source, mark.line + 1)[mark.column : mark.column + 1]
             _add(problems, source, "JS022", mark.line + 1, mark.column + 1, opened=shown or name)
-            return True
-    return False
+            return ()
+    return None
 
 
-def _indentation(what: str, line: int, _column: int, source: Source, problems: Problems, error: Any) -> bool:
+def _indentation(what: str, line: int, _column: int, source: Source, problems: Problems, error: Any) -> Repair | None:
     """A line that stands deeper or shallower than its siblings."""
-    if not any(words in what for words in ("mapping values", "did not find expected", "block mapping", "block")):
-        return False
-    if _missing_space(line, source, problems):
-        return True
-    text = source.line(line)
+    if not any(words in what for words in ("mapping values", "did not find expected", "block")):
+        return None
+    if repair := _missing_space(line, source, problems):
+        return repair
+    text = _line(source, line)
     if not text.strip():
-        return False
+        return None
     here = len(text) - len(text.lstrip(" "))
+    is_item = text.lstrip().startswith("- ")
     levels = _open_levels(line, source)
-    if not levels or here in {level for level, _, _ in levels}:
+    if not levels or here in {level for level, name, _ in levels if (name == _ITEM) is is_item}:
         return _list_against_mapping(line, here, source, problems, error)
-    wanted, sibling, sibling_line = min(levels, key=lambda level: (abs(level[0] - here), -level[0]))
+    alike = [level for level in levels if (level[1] == _ITEM) is is_item] or levels
+    wanted, sibling, sibling_line = min(alike, key=lambda level: (abs(level[0] - here), -level[0]))
     _add(
         problems,
         source,
@@ -90,81 +108,96 @@ def _indentation(what: str, line: int, _column: int, source: Source, problems: P
         line,
         here + 1,
         len(text.rstrip()) + 1,
-        here=here,
+        here=here - source.shifts.get(line - 1, 0),
         wanted=wanted,
         sibling=sibling,
         sibling_line=sibling_line,
     )
-    return True
+    return _reindented(line, here, wanted, source)
+
+
+def _reindented(line: int, here: int, wanted: int, source: Source) -> Repair:
+    """Move a line, and what stands under it, to another indentation."""
+    edits = []
+    for number in range(line, len(source.lines) + 1):
+        text = _line(source, number)
+        indent = len(text) - len(text.lstrip(" "))
+        if text.strip() and indent < here:
+            break
+        start = source.line_starts[number - 1]
+        if text.strip() and wanted > here:
+            edits.append(Edit(start, start, " " * (wanted - here)))
+        elif text.strip():
+            edits.append(Edit(start, start + here - wanted, ""))
+    return tuple(edits)
 
 
 def _open_levels(line: int, source: Source) -> list[tuple[int, str, int]]:
     """The indentations that are open above a line, each with a sibling's name and line."""
-    levels: dict[int, tuple[str, int]] = {}
+    levels: dict[tuple[int, bool], tuple[str, int]] = {}
     lowest = 10**9
     for number in range(line - 1, 0, -1):
-        match = _KEY_LINE.match(source.line(number))
-        dash = re.match(r" *- ", source.line(number))
+        match = _KEY_LINE.match(_line(source, number))
+        dash = re.match(r" *- ", _line(source, number))
         if not match and not dash:
             continue
         if match:
             column = len(match["indent"]) + len(match["dashes"])
             if column < lowest:
-                levels.setdefault(column, (match["key"].strip(), number))
+                levels.setdefault((column, False), (match["key"].strip(), number))
         if dash:
             item = len(dash.group()) - 2
             if item < lowest:
-                levels.setdefault(item, ("- …", number))
-        first = len(source.line(number)) - len(source.line(number).lstrip(" "))
+                levels.setdefault((item, True), (_ITEM, number))
+        first = len(_line(source, number)) - len(_line(source, number).lstrip(" "))
         lowest = min(lowest, first)
         if lowest == 0:
             break
-    return [(column, name, number) for column, (name, number) in sorted(levels.items())]
+    return [(column, name, number) for (column, _), (name, number) in sorted(levels.items())]
 
 
-def _list_against_mapping(line: int, here: int, source: Source, problems: Problems, error: Any) -> bool:
+def _list_against_mapping(line: int, here: int, source: Source, problems: Problems, error: Any) -> Repair | None:
     """A list item where a key is expected, or a key where a list item is."""
     context = error.context_mark
-    is_item = source.line(line).lstrip().startswith("- ")
+    is_item = _line(source, line).lstrip().startswith("- ")
     if context is None or "block" not in (error.context or ""):
-        return False
-    opened = source.line(context.line + 1)
+        return None
+    opened = _line(source, context.line + 1)
     code = "JS024" if is_item else "JS025"
-    width = len(source.line(line).rstrip())
+    width = len(_line(source, line).rstrip())
     _add(problems, source, code, line, here + 1, width + 1, opened=opened.strip(), opened_line=context.line + 1)
-    return True
+    return ()
 
 
-def _missing_space(line: int, source: Source, problems: Problems) -> bool:
+def _missing_space(line: int, source: Source, problems: Problems) -> Repair:
     for number in (line, line - 1):
-        text = source.line(number)
+        text = _line(source, number)
         match = _NO_SPACE.match(text)
         if match and '"' not in text[: match.end()]:
             colon = match.end() - 2
             start = source.line_starts[number - 1] + colon
             fix = (Edit(start, start + 1, ": "),)
             _add(problems, source, "JS026", number, colon + 1, fix=fix, key=text[:colon].strip(" -"))
-            return True
-    return False
+            return fix
+    return ()
 
 
-def _odd_start(what: str, line: int, column: int, source: Source, problems: Problems, _error: Any) -> bool:
+def _odd_start(what: str, line: int, column: int, source: Source, problems: Problems, _error: Any) -> Repair | None:
     """A plain value that starts with a character YAML keeps for itself."""
-    text = source.line(line)
-    character = text[column - 1 : column]
+    character = _line(source, line)[column - 1 : column]
     if "cannot start any token" not in what or character not in _ODD_STARTS:
-        return False
+        return None
     _add(problems, source, "JS027", line, column, character=character)
-    return True
+    return ()
 
 
-def _alias(what: str, line: int, column: int, source: Source, problems: Problems, _error: Any) -> bool:
+def _alias(what: str, line: int, column: int, source: Source, problems: Problems, _error: Any) -> Repair | None:
     if "undefined alias" not in what:
-        return False
-    name = re.match(r"\*?([\w-]*)", source.line(line)[column - 1 :])
+        return None
+    name = re.match(r"\*?([\w-]*)", _line(source, line)[column - 1 :])
     shown = name.group(1) if name else ""
     _add(problems, source, "JS028", line, column, column + len(shown) + 1, name=shown)
-    return True
+    return ()
 
 
 def _hint(what: str) -> str:

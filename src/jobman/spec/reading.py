@@ -42,6 +42,8 @@ class Reading:
         place = place_of(node, self.source) if node is not None else None
         others = tuple(Related(place_of(other, self.source), text) for other, text in related)
         text = self.source.line(place.line) if place else ""
+        if self.source.original is not None:
+            fix = ()  # Positions in a repaired text are not positions in the file.
         self.problems.add(code, place, related=others, fix=fix, line_text=text, **values)
 
     def replace(self, node: Node, text: str) -> tuple[Edit, ...]:

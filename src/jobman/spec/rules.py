@@ -94,7 +94,8 @@ def _check_window(document: Document, reading: Reading) -> None:
 
 def _check_work(unit: Unit, task: Task, reading: Reading) -> None:
     keys = {key.value for key, _ in task.node.value}
-    if not keys & {"command", "group", "steps"}:
+    misplaced = key_node(child(task.node, "resources") or task.node, "command")
+    if not keys & {"command", "group", "steps"} and misplaced.value != "command":
         reading.report("JS311", task.node)
     if task.command is not None and task.group is not None:
         reading.report("JS312", key_node(task.node, "group"), first="command", second="group")

@@ -8,8 +8,17 @@ from math import prod
 import msgspec
 
 MAX_AMOUNT = 2**62
+Amount = int | float
 _ASKED_FOR_OR_ABSENT = frozenset(("core", "memory", "storage", "socket"))
 """Types a parent that does not mention them may still have."""
+
+
+class Flavor(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The flavor a part came from, with its requests and limits as the site wrote them."""
+
+    name: str
+    requests: dict[str, str] = {}
+    limits: dict[str, str] = {}
 
 
 class Part(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -21,12 +30,12 @@ class Part(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     nodes: int | None = None
     slots: int = 0
-    each: dict[str, float] = {}
-    beside: dict[str, float] = {}
+    each: dict[str, Amount] = {}
+    beside: dict[str, Amount] = {}
     exclusive: bool = False
     within: tuple[tuple[str, int], ...] = ()
     requires: dict[str, str] = {}
-    flavor: str | None = None
+    flavor: Flavor | None = None
 
     @property
     def copies(self) -> int:
@@ -34,7 +43,7 @@ class Part(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         return (self.nodes or 1) * (self.slots or 1)
 
     @property
-    def per_node(self) -> dict[str, float]:
+    def per_node(self) -> dict[str, Amount]:
         """What one node must hold; of a part without nodes, what all of it needs."""
         held = {name: amount * (self.slots or 1) for name, amount in self.each.items()}
         for name, amount in self.beside.items():
@@ -56,12 +65,12 @@ class Totals(msgspec.Struct, frozen=True, omit_defaults=True):
 
     nodes: int
     copies: int
-    amounts: dict[str, float] = {}
+    amounts: dict[str, Amount] = {}
 
 
 def totals(parts: Alternative) -> Totals:
     """Nodes, copies and amounts of an alternative."""
-    amounts: dict[str, float] = {}
+    amounts: dict[str, Amount] = {}
     for part in parts:
         for name, amount in part.per_node.items():
             amounts[name] = amounts.get(name, 0) + amount * (part.nodes or 1)
@@ -94,7 +103,7 @@ def _kin(part: Part) -> tuple[object, ...]:
         part.exclusive,
         part.within,
         _frozen(part.requires),
-        part.flavor,
+        part.flavor.name if part.flavor else None,
     )
 
 
@@ -109,14 +118,14 @@ def _joined(one: Part, other: Part) -> Part:
     return msgspec.structs.replace(one, nodes=one.nodes + other.nodes, within=within)
 
 
-def _frozen(mapping: dict[str, float] | dict[str, str]) -> tuple[tuple[str, object], ...]:
+def _frozen(mapping: dict[str, Amount] | dict[str, str]) -> tuple[tuple[str, object], ...]:
     return tuple(sorted(mapping.items()))
 
 
 class _Bin:
     """Equal nodes of a parent with what is still free in each; `room` None means all a node has."""
 
-    def __init__(self, count: int, room: dict[str, float] | None) -> None:
+    def __init__(self, count: int, room: dict[str, Amount] | None) -> None:
         self.count = count
         self.room = room
 
@@ -181,7 +190,7 @@ def _take_slots(part: Part, bins: list[_Bin]) -> str | None:
     return lack if lack and not room_for else f"it needs {_count(wanted, 'slot')}, and there is room for {room_for}"
 
 
-def _times(need: dict[str, float], room: dict[str, float] | None) -> int | None:
+def _times(need: dict[str, Amount], room: dict[str, Amount] | None) -> int | None:
     """How often the need fits into the room; None for as often as one likes."""
     if room is None:
         return None
@@ -189,7 +198,7 @@ def _times(need: dict[str, float], room: dict[str, float] | None) -> int | None:
     return min(limits) if limits else None
 
 
-def _lacking(need: dict[str, float], room: dict[str, float] | None) -> str:
+def _lacking(need: dict[str, Amount], room: dict[str, Amount] | None) -> str:
     if room is None:
         return ""
     for name, amount in need.items():

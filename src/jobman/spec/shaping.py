@@ -10,7 +10,7 @@ from yaml.nodes import Node
 from jobman.spec.expressions import MAX_ALTERNATIVES, Expression
 from jobman.spec.model import SIZED_TYPES, TYPE_HABITS, TYPES, Shape
 from jobman.spec.reading import Reading, child
-from jobman.spec.shapes import MAX_AMOUNT, Alternative, Alternatives, Part, levels
+from jobman.spec.shapes import MAX_AMOUNT, Alternative, Alternatives, Amount, Part, levels
 from jobman.spec.site import Site
 from jobman.spec.suggest import closest, listing
 
@@ -104,8 +104,8 @@ class _Tree:
         self.good = True
         self.nodes: int | None = None
         self.slots = 0
-        self.each: dict[str, float] = {}
-        self.beside: dict[str, float] = {}
+        self.each: dict[str, Amount] = {}
+        self.beside: dict[str, Amount] = {}
         self.within: list[tuple[str, int]] = []
         self.exclusive = False
         self.requires: dict[str, str] = {}

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 import sys
+from bisect import bisect_right
 from functools import cached_property
 from pathlib import Path
 
-from jobman.spec.problems import Place, Problems
+from jobman.spec.problems import Edit, Place, Problems
 
 MAX_BYTES = 16 * 1024 * 1024
 STDIN = "-"
@@ -18,11 +19,17 @@ _UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 
 
 class Source:
-    """A named text with its lines."""
+    """A named text with its lines.
+
+    A text that was repaired only to read on keeps the original for what is shown; `shifts` tells by how
+    much a line has moved, so that positions stay those of the original.
+    """
 
     def __init__(self, name: str, text: str) -> None:
         self.name = name
         self.text = text
+        self.original: Source | None = None
+        self.shifts: dict[int, int] = {}
 
     @cached_property
     def line_starts(self) -> list[int]:
@@ -33,8 +40,26 @@ class Source:
         return _LINE_BREAK.split(self.text)
 
     def line(self, number: int) -> str:
-        """The text of a line, counted from one; empty past the end."""
-        return self.lines[number - 1] if 0 < number <= len(self.lines) else ""
+        """The text of a line as written, counted from one; empty past the end."""
+        lines = (self.original or self).lines
+        return lines[number - 1] if 0 < number <= len(lines) else ""
+
+    def column(self, line: int, column: int) -> int:
+        """The column as written; both counted from zero."""
+        return max(0, column - self.shifts.get(line, 0))
+
+    def repaired(self, edits: tuple[Edit, ...]) -> Source:
+        """This source with one-line edits applied, to read on behind a mistake."""
+        text = self.text
+        shifts = dict(self.shifts)
+        for edit in sorted(edits, key=lambda e: e.start, reverse=True):
+            text = text[: edit.start] + edit.text + text[edit.end :]
+            line = bisect_right(self.line_starts, edit.start) - 1
+            shifts[line] = shifts.get(line, 0) + len(edit.text) - (edit.end - edit.start)
+        source = Source(self.name, text)
+        source.original = self.original or self
+        source.shifts = shifts
+        return source
 
     def index(self, line: int, column: int) -> int:
         """The position in the text of a line and column, both counted from zero."""

@@ -11,6 +11,7 @@ from typing import Any
 import yaml
 from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
+from jobman.spec.json_text import json_as_yaml
 from jobman.spec.mistakes import explain_syntax_error
 from jobman.spec.problems import Edit, Place, Problems
 from jobman.spec.source import Source
@@ -22,6 +23,7 @@ except ImportError as _error:  # pragma: no cover - PyYAML wheels carry libyaml
 
 MAX_DEPTH = 100
 MAX_NODES = 1_000_000
+_MOST_REPAIRS = 10
 
 PLAIN = "plain"
 QUOTED = "quoted"
@@ -87,8 +89,8 @@ def collector_paused() -> Iterator[None]:
 def place_of(node: Node, source: Source) -> Place:
     """The span of a node; of a block collection, its first line."""
     start, end = node.start_mark, node.end_mark
-    line, column = start.line + 1, start.column + 1
-    end_line, end_column = end.line + 1, end.column + 1
+    line, column = start.line + 1, source.column(start.line, start.column) + 1
+    end_line, end_column = end.line + 1, source.column(end.line, end.column) + 1
     if end_line > line:
         end_line, end_column = line, len(source.line(line)) + 1
     return Place(source.name, line, column, end_line, max(end_column, column + 1))
@@ -125,9 +127,26 @@ def data_of(node: Node) -> Any:
     return {key.value: data_of(value) for key, value in node.value}
 
 
-def compose(source: Source, problems: Problems) -> list[Node]:
-    """All documents of a source, checked and with merge keys resolved; [] where it cannot be read."""
+def compose(source: Source, problems: Problems) -> tuple[list[Node], Source]:
+    """All documents of a source, checked and with merge keys resolved, and the source they were read from.
+
+    Behind a mistake that has one evident repair the repaired text is read on, so that the other problems
+    of the file are found in the same run.
+    """
     documents: list[Node] = []
+    source = json_as_yaml(source)
+    for _ in range(_MOST_REPAIRS):
+        documents, error = _compose_text(source, problems)
+        repair = explain_syntax_error(error, source, problems) if error is not None else ()
+        if not repair:
+            break
+        source = source.repaired(repair)
+    return [node for node in documents if _Preparation(source, problems).prepare(node)], source
+
+
+def _compose_text(source: Source, problems: Problems) -> tuple[list[Node], yaml.MarkedYAMLError | None]:
+    documents: list[Node] = []
+    loader = None
     try:
         loader = _Loader(source.text)
         while loader.check_node():
@@ -139,10 +158,10 @@ def compose(source: Source, problems: Problems) -> list[Node]:
     except yaml.reader.ReaderError as error:
         _report_character(error, source, problems)
     except yaml.MarkedYAMLError as error:
-        explain_syntax_error(error, source, problems)
+        return documents, error
     except (ValueError, yaml.YAMLError) as error:
         problems.add("JS020", Place(source.name, 1, 1, 1, 2), what=str(error), line_text=source.line(1), hint="")
-    return [node for node in documents if _Preparation(source, problems).prepare(node)]
+    return documents, None
 
 
 def _report_limit(code: str, loader: Any, source: Source, problems: Problems, limit: int) -> None:
@@ -254,9 +273,9 @@ class _Preparation:
 
     def _refuse_key(self, node: MappingNode, key: Node) -> None:
         start, end = node.start_mark, node.end_mark
-        raw = self.source.text[start.index : end.index] if start.line == end.line else ""
+        index = self.source.index(start.line, start.column)
+        raw = self.source.text[index : index + end.column - start.column] if start.line == end.line else ""
         if raw.startswith("{{") and raw.endswith("}}"):
-            index = self.source.index(start.line, start.column)
             fix = (Edit(index, index + len(raw), f'"{raw}"'),)
             self._report("JS017", node, fix=fix, text=raw)
         else:

@@ -1,0 +1,146 @@
+"""Finding, reading and laying settings over each other."""
+
+from __future__ import annotations
+
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from yaml.nodes import MappingNode
+
+from jobman.settings.model import WRITTEN, Flavor, NamedProfile, Written, amount_of, type_of
+from jobman.spec import shapes
+from jobman.spec.policies import INHERITED, MERGED_BY_NAME
+from jobman.spec.problems import Problems, SpecError
+from jobman.spec.reading import BAD, Reading, describe
+from jobman.spec.shapes import Amount, Part
+from jobman.spec.shaping import Shapes
+from jobman.spec.site import Profile, Site
+from jobman.spec.source import Source, read_source
+from jobman.spec.yaml import compose, is_null
+
+HOME_FILES = ("settings.json", "settings.yaml", "settings.yml")
+_NAMED_LISTS = ("flavors", "profiles", "queues", "priorities")
+_MAPPINGS = ("user",)
+
+
+class Settings:
+    """The settings in force, with the file each value came from."""
+
+    def __init__(self) -> None:
+        self.values: dict[str, Any] = {}
+        self.origins: dict[str, str] = {}
+        self.readings: dict[int, Reading] = {}
+
+    def lay(self, written: Written, reading: Reading, origin: str) -> None:
+        """Lay a file over what is there: named things by name, mappings by key, the rest as a whole."""
+        for key, value in written.given.items():
+            if key in _NAMED_LISTS:
+                named = self.values.setdefault(key, {})
+                for item in value:
+                    named[item.name] = item
+                    self.origins[f"{key}.{item.name}"] = origin
+                    self.readings[id(item)] = reading
+            elif key in _MAPPINGS:
+                self.values.setdefault(key, {}).update(value)
+                self.origins.update({f"{key}.{name}": origin for name in value})
+            else:
+                self.values[key] = value
+                self.origins[key] = origin
+
+    def site(self) -> Site:
+        """What resolution needs of the settings."""
+        resource_types = tuple(self.values.get("resource_types", ()))
+        return Site(
+            flavors={name: self._part(flavor, resource_types) for name, flavor in self._named("flavors")},
+            default_flavor=self.values.get("default_flavor"),
+            default_image=self.values.get("default_image"),
+            resource_types=resource_types + self._flavor_types(),
+            user=self.values.get("user", {}),
+            profiles={name: _profile(profile) for name, profile in self._named("profiles")},
+            queues=tuple(self.values.get("queues", {})),
+            priorities=tuple(self.values.get("priorities", {})),
+        )
+
+    def _named(self, key: str) -> list[tuple[str, Any]]:
+        return list(self.values.get(key, {}).items())
+
+    def _flavor_types(self) -> tuple[str, ...]:
+        names = {
+            type_of(name)
+            for _, flavor in self._named("flavors")
+            if flavor.resources is not None
+            for name in flavor.resources.requests
+        }
+        return tuple(sorted(names - {"core", "memory", "storage", "gpu"}))
+
+    def _part(self, flavor: Flavor, resource_types: tuple[str, ...]) -> Part:
+        if flavor.resources is not None:
+            written = flavor.resources
+            named = shapes.Flavor(flavor.name, written.requests, written.limits)
+            return Part(each=_amounts(written.requests), flavor=named)
+        reading = self.readings[id(flavor)]
+        alternatives = Shapes({}, Site(resource_types=resource_types), reading).of(flavor.shape)
+        if alternatives is None:
+            raise SpecError(reading.problems)
+        return msgspec.structs.replace(alternatives[0][0], flavor=shapes.Flavor(flavor.name))
+
+
+def load_settings(path: str | Path | None = None, home: Path | None = None) -> Settings:
+    """The template with the user's file over it, or the one file that was named instead of both."""
+    settings = Settings()
+    if path is not None:
+        _lay_file(settings, str(path), str(path))
+        return settings
+    template = files("jobman.settings").joinpath("template.yaml").read_text("utf-8")
+    _lay_source(settings, Source("template", template), "template", Problems())
+    folder = (home or Path.home()) / ".jobman"
+    for name in HOME_FILES:
+        if (folder / name).exists():
+            _lay_file(settings, str(folder / name), str(folder / name))
+            break
+    return settings
+
+
+def _lay_file(settings: Settings, path: str, origin: str) -> None:
+    problems = Problems()
+    source = read_source(path, problems)
+    if source is None:
+        raise SpecError(problems)
+    _lay_source(settings, source, origin, problems)
+
+
+def _lay_source(settings: Settings, source: Source, origin: str, problems: Problems) -> None:
+    nodes, source = compose(source, problems)
+    reading = Reading(source, problems)
+    for node in nodes:
+        if is_null(node):
+            continue
+        if not isinstance(node, MappingNode):
+            reading.report("JS113", node, found=describe(node))
+            continue
+        written = WRITTEN.read(node, reading)
+        if written is not BAD:
+            settings.lay(written, reading, origin)
+    if problems.has_errors:
+        raise SpecError(problems)
+
+
+def _amounts(requests: dict[str, str]) -> dict[str, Amount]:
+    amounts: dict[str, Amount] = {}
+    for name, text in requests.items():
+        kind = type_of(name)
+        amounts[kind] = amounts.get(kind, 0) + (amount_of(name, text) or 0)
+    return amounts
+
+
+def _profile(written: NamedProfile) -> Profile:
+    keys = (*INHERITED, *MERGED_BY_NAME)
+    return Profile(
+        name=written.name,
+        labels=written.labels,
+        attributes=written.attributes,
+        requires=written.requires or {},
+        policies={key: written.given[key] for key in keys if key in written.given},
+    )
