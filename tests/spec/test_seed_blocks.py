@@ -1,7 +1,7 @@
-"""The blocks of the language's source document, each rewritten: what the good ones mean, what the broken ones lack.
+"""The blocks of the language's source document, each rewritten: what they mean, or what is wrong with them.
 
-A good block has its plan beside it (`.expected.json`). A broken one has its problems (`.problems.json`), complete
-and in file order, and a corrected twin (`.fixed.yaml`) with a plan of its own.
+A good block has its plan beside it (`.expected.json`). A broken one has its problems (`.problems.json`),
+complete and in file order, and a corrected twin (`.fixed.yaml`) with a plan of its own.
 """
 
 import json
@@ -127,7 +127,7 @@ def test_a_good_block_means_what_it_says(name):
     assert {key: JOB_FACTS[key](job.root) for key in plan.get("job", {})} == plan.get("job", {})
 
 
-@pytest.mark.parametrize("name", broken_blocks())
+@pytest.mark.parametrize("name", list(broken_blocks()))
 def test_a_broken_block_gets_exactly_the_messages_its_author_needs(name):
     _, problems = load(name)
     assert [written(problem) for problem in problems] == expected(f"{name}.problems.json")

@@ -63,6 +63,25 @@ class Settings:
             priorities=tuple(self.values.get("priorities", {})),
         )
 
+    def as_data(self) -> dict[str, Any]:
+        """The settings as they would be written in one file."""
+        data: dict[str, Any] = {}
+        for key, value in self.values.items():
+            data[key] = [_as_written(item) for item in value.values()] if key in _NAMED_LISTS else value
+        return data
+
+    def rows(self) -> list[tuple[str, str]]:
+        """Every setting by its dotted key, as one line each."""
+        rows = []
+        for key in self.origins:
+            family, _, name = key.partition(".")
+            value = self.values[family]
+            shown = _as_written(value[name]) if name and family in _NAMED_LISTS else value[name] if name else value
+            if isinstance(shown, dict):
+                shown.pop("name", None)
+            rows.append((key, shown if isinstance(shown, str) else msgspec.json.encode(shown).decode()))
+        return rows
+
     def _named(self, key: str) -> list[tuple[str, Any]]:
         return list(self.values.get(key, {}).items())
 
@@ -125,6 +144,12 @@ def _lay_source(settings: Settings, source: Source, origin: str, problems: Probl
             settings.lay(written, reading, origin)
     if problems.has_errors:
         raise SpecError(problems)
+
+
+def _as_written(item: Any) -> dict[str, Any]:
+    """A named thing with the keys it was given."""
+    plain: dict[str, Any] = msgspec.to_builtins(item.given, enc_hook=lambda node: None)
+    return plain
 
 
 def _amounts(requests: dict[str, str]) -> dict[str, Amount]:

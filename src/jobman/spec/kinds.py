@@ -350,8 +350,12 @@ class Forms(Kind):
             return self.refuse(node, reading)
         return form.read(node, reading)
 
+    @property
+    def forms(self) -> list[Kind]:
+        return [form for form in self._forms.values() if form]
+
     def schema(self) -> Schema:
-        return {"anyOf": [form.schema() for form in self._forms.values() if form]}
+        return {"anyOf": [form.schema() for form in self.forms]}
 
 
 class Verbatim(Kind):

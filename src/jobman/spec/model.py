@@ -288,7 +288,7 @@ def _octal(step: Write, _node: Node, _reading: Reading) -> Any:
     return Write(path=step.path, content=step.content, mode=f"0{digits:0>3}")
 
 
-_STEP_KINDS: dict[str, Of] = {"stage": Of(Stage), "write": Of(Write, _octal)}
+STEP_KINDS: dict[str, Of] = {"stage": Of(Stage), "write": Of(Write, _octal)}
 _STEP_HABITS = {"copy": "stage", "files": "write", "file": "write", "script": "write", "archive": "stage"}
 
 
@@ -302,19 +302,19 @@ class Step(Kind):
             return self.refuse(node, reading)
         name = child(node, "name")
         if name is node or name is None:
-            reading.report("JS604", node, known=listing(_STEP_KINDS))
+            reading.report("JS604", node, known=listing(STEP_KINDS))
             return BAD
-        kind = _STEP_KINDS.get(str(name.value))
+        kind = STEP_KINDS.get(str(name.value))
         if kind is None:
-            meant = closest(str(name.value), _STEP_KINDS, _STEP_HABITS)
-            hint = f"did you mean `{meant}`?" if meant else f"known steps are {listing(_STEP_KINDS)}"
+            meant = closest(str(name.value), STEP_KINDS, _STEP_HABITS)
+            hint = f"did you mean `{meant}`?" if meant else f"known steps are {listing(STEP_KINDS)}"
             reading.report("JS603", name, name=name.value, hint=hint)
             return BAD
         pairs = [(key, value) for key, value in node.value if key.value != "name"]
         return kind.read(MappingNode(node.tag, pairs, node.start_mark, node.end_mark, node.flow_style), reading)
 
     def schema(self) -> Schema:
-        return {"anyOf": [{"$ref": f"#/$defs/{kind.cls.__name__}"} for kind in _STEP_KINDS.values()]}
+        return {"anyOf": [{"$ref": f"#/$defs/{kind.cls.__name__}"} for kind in STEP_KINDS.values()]}
 
 
 # -- tasks, groups, document ------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from yaml.nodes import MappingNode, Node, ScalarNode
 
-from jobman.spec.problems import Edit, Problems, Related
+from jobman.spec.problems import Edit, Place, Problems, Related
 from jobman.spec.source import Source
 from jobman.spec.suggest import closest
 from jobman.spec.yaml import PLAIN, Scalar, is_null, place_of, plain_value, scalar_value
@@ -34,14 +34,17 @@ class Reading:
         code: str,
         node: Node | None,
         *,
-        related: tuple[tuple[Node, str], ...] = (),
+        related: tuple[tuple[Node | None, str], ...] = (),
         fix: tuple[Edit, ...] = (),
+        culprit: str = "",
         **values: Any,
     ) -> None:
-        """Record a problem at a node."""
+        """Record a problem at a node, or at the culprit inside its text."""
         place = place_of(node, self.source) if node is not None else None
-        others = tuple(Related(place_of(other, self.source), text) for other, text in related)
+        others = tuple(Related(place_of(other, self.source), text) for other, text in related if other is not None)
         text = self.source.line(place.line) if place else ""
+        if culprit and place is not None:
+            place = _narrowed(place, text, culprit)
         if self.source.original is not None:
             fix = ()  # Positions in a repaired text are not positions in the file.
         self.problems.add(code, place, related=others, fix=fix, line_text=text, **values)
@@ -77,21 +80,33 @@ class Reading:
             if name in self.values:
                 self.used.add(name)
                 return as_text(self.values[name])
-            self._undefined(name, node)
+            self._undefined(name, node, match[0])
             return match[0]
 
         return TEMPLATE.sub(value, text)
 
-    def _undefined(self, name: str, node: Node) -> None:
+    def _undefined(self, name: str, node: Node, written: str) -> None:
         known = [*self.values, *self.matrix_keys]
         meant = closest(name, known)
-        if meant:
+        if name in self.matrix:
+            hint = "values of the matrix stand in what a replica runs: its command, image, steps, attributes and hooks"
+        elif meant:
             hint = f"did you mean `{{{{{meant}}}}}`?"
         elif name.startswith("user."):
             hint = f"set `{name.removeprefix('user.')}` under `user` in the settings"
         else:
             hint = f"define it under `parameters`, e.g. `parameters: {{{name}: 1}}`"
-        self.report("JS801", node, name=name, hint=hint)
+        self.report("JS801", node, culprit=written, name=name, hint=hint)
+
+
+def _narrowed(place: Place, line: str, culprit: str) -> Place:
+    """The part of a place that holds a text; whole words only."""
+    shown = line[place.column - 1 : place.end_column - 1]
+    match = re.search(rf"(?<![\w.-]){re.escape(culprit)}(?![\w-])", shown)
+    if match is None:
+        return place
+    start = place.column + match.start()
+    return Place(place.file, place.line, start, place.line, start + len(culprit))
 
 
 def as_text(value: Scalar) -> str:

@@ -82,7 +82,7 @@ class Shapes:
         known = [*self.named, *self.site.flavors]
         meant = closest(name, known)
         hint = f"did you mean `{meant}`?" if meant else _what_is_known(list(self.named), list(self.site.flavors))
-        self.reading.report("JS408", node, name=name, hint=hint)
+        self.reading.report("JS408", node, culprit=name, name=name, hint=hint)
         return None
 
 

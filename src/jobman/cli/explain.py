@@ -1,0 +1,161 @@
+"""`jobman explain`: the resolved tree, copies, totals, effective values and where each came from."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from jobman.cli.state import ExitCode, Output, Parameters, State, emit
+
+if TYPE_CHECKING:
+    from rich.tree import Tree
+
+    from jobman.plan.explanation import Explained, Explanation, Value
+    from jobman.plan.model import Plan
+    from jobman.spec.shapes import Totals
+
+_GRAPHS = (".svg", ".mmd")
+_MOST_VALUES = 12
+
+
+def register(app: typer.Typer) -> None:
+    app.command("explain")(explain)
+
+
+def explain(
+    context: typer.Context,
+    file: Annotated[str, typer.Argument(metavar="FILE", help="The document; - is standard input.")],
+    graph: Annotated[
+        Path | None, typer.Option("--graph", metavar="OUT", help="Draw the graph: out.svg, or out.mmd for Mermaid.")
+    ] = None,
+    parameters: Parameters = None,
+    output: Output = None,
+) -> None:
+    """Show what a document means: tasks, copies, totals, effective values and their origin, features."""
+    from jobman.cli.documents import read_good_documents
+    from jobman.plan.explanation import explain as explained
+
+    state: State = context.obj
+    form = state.format(output)
+    if graph is not None and graph.suffix not in _GRAPHS:
+        raise typer.BadParameter("the name must end in .svg or .mmd", param_hint="--graph")
+    specs = read_good_documents(file, state, form, parameters)
+    plans = [spec.plan() for spec in specs]
+    answers = [explained(spec.job, plan) for spec, plan in zip(specs, plans, strict=True) if spec.job is not None]
+    if form == "table":
+        for answer, plan in zip(answers, plans, strict=True):
+            _print(answer, plan)
+    else:
+        emit(answers[0] if len(answers) == 1 else answers, form)
+    if graph is not None:
+        for number, plan in enumerate(plans):
+            _draw(plan, graph if len(plans) == 1 else graph.with_stem(f"{graph.stem}-{number + 1}"))
+
+
+def _draw(plan: Plan, path: Path) -> None:
+    if path.suffix == ".svg":
+        from jobman.plan.svg import svg as draw
+    else:
+        from jobman.plan.mermaid import mermaid as draw
+    try:
+        path.write_text(draw(plan), encoding="utf-8")
+    except OSError as error:
+        typer.echo(f"jobman: cannot write {path}: {error.strerror}", err=True)
+        raise typer.Exit(ExitCode.FAILED) from error
+    typer.echo(f"graph: {path}", err=True)
+
+
+def _print(answer: Explanation, plan: Plan) -> None:
+    from rich.console import Console
+    from rich.tree import Tree
+
+    console = Console(highlight=False)
+    name = answer.name or "job"
+    tree = Tree(f"[bold]{_safe(name)}[/]  {_totals(answer.at_once)} if all of it ran at once")
+    branches: dict[str | None, Tree] = {None: tree}
+    for unit in answer.units:
+        branch = branches[unit.parent].add(_title(unit))
+        branches[unit.id] = branch
+        _add_details(branch, unit)
+    console.print(tree)
+    console.print(f"[dim]plan {plan.digest[:19]}…[/]")
+    _print_features(answer, console)
+
+
+def _print_features(answer: Explanation, console: Any) -> None:
+    names = ", ".join(feature.id for feature in answer.features)
+    console.print(f"[bold]features used[/] ({len(answer.features)}): {_safe(names)}")
+
+
+def _title(unit: Explained) -> str:
+    title = f"[bold]{_safe(unit.name)}[/] [dim]{unit.kind}, line {unit.line}[/]  {_copies(unit)}"
+    return title + (f"  [green]after {_safe(', '.join(unit.waits_for))}[/]" if unit.waits_for else "")
+
+
+def _copies(unit: Explained) -> str:
+    if unit.kind == "group":
+        runs = f"{unit.replicas:,} × " if unit.replicas > 1 else ""
+        return f"{runs}{_either(unit)}"
+    copies = " or ".join(f"{count:,}" for count in dict.fromkeys(unit.copies))
+    noun = "copy" if unit.copies == (1,) else "copies"
+    replicas = f"{unit.replicas:,} replicas × " if unit.replicas > 1 else ""
+    return f"{replicas}{copies} {noun}" + (f" on {_either(unit)}" if unit.totals else "")
+
+
+def _either(unit: Explained) -> str:
+    return " or ".join(dict.fromkeys(_totals(one, copies=False) for one in unit.totals)) or "no resources"
+
+
+def _totals(total: Totals, *, copies: bool = True) -> str:
+    from jobman.plan.satisfy import describe_amounts
+
+    said = [f"{total.nodes:,} node{'' if total.nodes == 1 else 's'}"] if total.nodes else []
+    if total.amounts:
+        said.append(describe_amounts(total.amounts))
+    if copies:
+        said.append(f"{total.copies:,} {'copy' if total.copies == 1 else 'copies'}")
+    return ", ".join(said) or "nothing"
+
+
+def _add_details(branch: Tree, unit: Explained) -> None:
+    if unit.command:
+        import shlex
+
+        branch.add(f"[dim]$[/] {_safe(_short(shlex.join(unit.command)))}")
+    for value in unit.values[:_MOST_VALUES]:
+        branch.add(f"{_safe(value.key)} = {_safe(_short(_value(value)))}  [dim]← {_safe(_origin(value))}[/]")
+    if len(unit.values) > _MOST_VALUES:
+        branch.add(f"[dim]… and {len(unit.values) - _MOST_VALUES} more values; -o json shows all[/]")
+
+
+def _origin(value: Value) -> str:
+    words = " ".join(filter(None, (value.level, value.name)))
+    if value.level == "sum":
+        words = "sum of its tasks"
+    return words + (f", line {value.line}" if value.line else "")
+
+
+def _value(value: Value) -> str:
+    import msgspec
+
+    from jobman.spec.quantities import format_duration
+
+    if value.key in ("duration", "grace"):
+        return format_duration(value.value)
+    if isinstance(value.value, str | int | float):
+        return str(value.value)
+    plain = msgspec.to_builtins(value.value)
+    return msgspec.json.encode(plain).decode()
+
+
+def _short(text: str, most: int = 100) -> str:
+    line = text.replace("\n", "⏎")
+    return line if len(line) <= most else line[: most - 1] + "…"
+
+
+def _safe(text: str) -> str:
+    from rich.markup import escape
+
+    return escape(text)

@@ -1,0 +1,20 @@
+"""`jobman schema`: the JSON schema of the language, for editors."""
+
+from __future__ import annotations
+
+import typer
+
+from jobman.cli.state import Output, State, emit
+
+
+def register(app: typer.Typer) -> None:
+    app.command("schema")(schema)
+
+
+def schema(context: typer.Context, output: Output = None) -> None:
+    """Print the JSON schema (draft 2020-12) of a JobSpec, for editors and validators."""
+    from jobman.spec.schema import json_schema
+
+    state: State = context.obj
+    form = state.format(output)
+    emit(json_schema(), "json" if form == "table" else form)

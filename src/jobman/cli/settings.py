@@ -1,0 +1,28 @@
+"""`jobman settings`: the settings in force, and where each value came from."""
+
+from __future__ import annotations
+
+import typer
+
+from jobman.cli.state import Output, State, emit
+
+
+def register(app: typer.Typer) -> None:
+    app.command("settings")(settings)
+
+
+def settings(context: typer.Context, output: Output = None) -> None:
+    """Print the settings in force and the file each value came from."""
+    state: State = context.obj
+    form = state.format(output)
+    loaded = state.settings()
+    if form != "table":
+        emit({"settings": loaded.as_data(), "origins": loaded.origins}, form)
+        return
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table("setting", "value", "from", box=None, pad_edge=False, header_style="bold")
+    for key, value in loaded.rows():
+        table.add_row(key, value, loaded.origins[key])
+    Console(highlight=False).print(table)

@@ -1,0 +1,162 @@
+"""Why a plan is as it is: effective values with where each came from. Plain data for people and programs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+
+from jobman.plan.features import FEATURES, Feature
+from jobman.plan.model import Plan, Unit
+from jobman.spec.contexts import Origin, Traced
+from jobman.spec.model import Task
+from jobman.spec.policies import OWN
+from jobman.spec.resolve import Job
+from jobman.spec.resolve import Unit as Resolved
+from jobman.spec.shapes import Totals, totals
+
+
+class Value(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One effective value: what it is, which level it came from, and the line it stands in."""
+
+    key: str
+    value: Any
+    level: str
+    name: str = ""
+    line: int = 0
+
+
+class Explained(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A unit with its effective values."""
+
+    id: str
+    kind: str
+    name: str
+    parent: str | None = None
+    line: int
+    command: tuple[str, ...] = ()
+    replicas: int = 1
+    copies: tuple[int, ...]
+    totals: tuple[Totals, ...] = ()
+    waits_for: tuple[str, ...] = ()
+    values: tuple[Value, ...] = ()
+
+
+class Explanation(msgspec.Struct, frozen=True, kw_only=True):
+    """A whole job, explained."""
+
+    name: str | None
+    digest: str
+    at_once: Totals
+    """What the job would use if everything at the top level ran at the same time, in the preferred shapes."""
+    units: tuple[Explained, ...]
+    features: tuple[Feature, ...]
+
+
+def explain(job: Job, plan: Plan) -> Explanation:
+    """Explain a job and its plan."""
+    waits: dict[str, list[str]] = {}
+    for edge in plan.edges:
+        waits.setdefault(edge.unit, []).append(edge.after if edge.when == "success" else f"{edge.after} ({edge.when})")
+    units = tuple(
+        _explained(resolved, unit, tuple(waits.get(unit.id, ())))
+        for resolved, unit in zip(job.root.walk(), plan.units, strict=True)
+    )
+    return Explanation(
+        name=plan.name,
+        digest=plan.digest,
+        at_once=_at_once(plan),
+        units=units,
+        features=tuple(FEATURES[name] for name in plan.features),
+    )
+
+
+def _explained(resolved: Resolved, unit: Unit, waits_for: tuple[str, ...]) -> Explained:
+    return Explained(
+        id=unit.id,
+        kind=_kind(unit),
+        name=unit.name,
+        parent=unit.parent,
+        line=unit.line,
+        command=unit.command,
+        replicas=unit.replicas,
+        copies=unit.copies,
+        totals=unit.totals,
+        waits_for=waits_for,
+        values=tuple(_values(resolved)),
+    )
+
+
+def _kind(unit: Unit) -> str:
+    if unit.kind == "group":
+        return "group"
+    return "local task" if unit.local else "service" if unit.service else "task"
+
+
+def _values(resolved: Resolved) -> Iterator[Value]:
+    context = resolved.context
+    if resolved.shape_origin is not None:
+        yield _shape(resolved, resolved.shape_origin)
+    if context.image is not None and isinstance(resolved.written, Task) and not resolved.written.local:
+        yield _value("image", context.image, "image")
+    for key, traced in context.attributes.items():
+        yield _value(key, traced, "attributes", key)
+    for name, traced in context.environment.items():
+        yield _value(f"environment.{name}", traced, "attributes", "environment", name)
+    for fact, traced in _requires(resolved):
+        yield _value(f"requires.{fact}", traced, "requires")
+    for key, traced in context.settings.items():
+        yield _value(key, traced, key)
+    for key in OWN:
+        if key in resolved.given:
+            yield _value(key, Traced(resolved.given[key], resolved.origin), key)
+
+
+def _requires(resolved: Resolved) -> Iterator[tuple[str, Traced]]:
+    """The facts in force: those of the context, and those the shape brings along."""
+    context = resolved.context.requires
+    shape = {fact: value for parts in resolved.alternatives for part in parts for fact, value in part.requires.items()}
+    for fact, value in shape.items():
+        known = context.get(fact)
+        if known is not None and known.value == value:
+            yield fact, known
+        elif resolved.shape_origin is not None:
+            yield fact, Traced(value, resolved.shape_origin)
+
+
+def _shape(resolved: Resolved, origin: Origin) -> Value:
+    written = resolved.written.resources
+    text = getattr(written, "text", None)
+    inherited = written is None and origin.level not in ("sum", "flavor")
+    line = origin.line("resources", text) if text else origin.line("resources")
+    return Value("resources", text or ("inherited" if inherited else origin.level), origin.level, origin.name, line)
+
+
+def _value(key: str, traced: Traced, *path: str) -> Value:
+    origin = traced.origin
+    return Value(key, traced.value, origin.level, origin.name, origin.line(*path))
+
+
+def _at_once(plan: Plan) -> Totals:
+    """Replicas count as often as `parallelism` lets them."""
+    nodes = copies = 0
+    amounts: dict[str, int | float] = {}
+    for unit in plan.children():
+        if not unit.alternatives:
+            continue
+        times = min(unit.replicas, unit.policies.parallelism or unit.replicas)
+        one = totals(unit.alternatives[0])
+        nodes += one.nodes * times
+        copies += (one.copies if unit.kind == "task" else _inner_copies(plan, unit)) * times
+        for name, amount in one.amounts.items():
+            amounts[name] = amounts.get(name, 0) + amount * times
+    return Totals(nodes, copies, amounts)
+
+
+def _inner_copies(plan: Plan, group: Unit) -> int:
+    total = 0
+    for unit in plan.children(group.id):
+        times = min(unit.replicas, unit.policies.parallelism or unit.replicas)
+        total += times * (_inner_copies(plan, unit) if unit.kind == "group" else unit.copies[0])
+    return total

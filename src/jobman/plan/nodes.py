@@ -1,0 +1,138 @@
+"""Nodes as a person describes them, for matching without a cluster."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Annotated, Any
+
+import msgspec
+from yaml.nodes import MappingNode, Node, SequenceNode
+
+from jobman.spec.kinds import Items, Kind, Names, Schema, Size, Text, Whole
+from jobman.spec.model import Requires
+from jobman.spec.names import LABEL_KEY, LABEL_VALUE, TYPE
+from jobman.spec.problems import Problems, SpecError
+from jobman.spec.reading import BAD, Reading, describe
+from jobman.spec.records import Element, Key, Of, Record
+from jobman.spec.shapes import Amount
+from jobman.spec.source import read_source
+from jobman.spec.yaml import compose, is_null
+
+MAX_NODES = 100_000
+_RANGE = re.compile(r"([^\[\]]*)\[([0-9,-]+)\]([^\[\]]*)\Z")
+
+
+class ClusterNode(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One node: what it has and what is true of it."""
+
+    name: str
+    amounts: dict[str, Amount] = {}
+    facts: dict[str, str] = {}
+    labels: dict[str, str] = {}
+
+
+class _Names(Kind):
+    """`n1`, `n[1-4]` or `gpu[01-16,20]`; the value is a tuple of names."""
+
+    noun = "a node's name such as `n1` or `n[1-4]`"
+
+    def read(self, node: Node, reading: Reading) -> Any:
+        text = Text(self.noun, r"[A-Za-z0-9._\[\],-]{1,253}", "letters, digits, `-`, `_`, `.` and ranges in brackets").read(
+            node, reading
+        )
+        if text is BAD:
+            return BAD
+        names = expand_names(text)
+        if names is None:
+            reading.report("JS201", node, noun=self.noun, text=text, rule="ranges such as `n[1-4,7]`")
+            return BAD
+        return names
+
+    def schema(self) -> Schema:
+        return {"type": "string", "minLength": 1}
+
+
+def expand_names(text: str) -> tuple[str, ...] | None:
+    """The names a bracketed range stands for; None where it is not one."""
+    match = _RANGE.match(text)
+    if match is None:
+        return None if "[" in text or "]" in text else (text,)
+    names: list[str] = []
+    for span in match[2].split(","):
+        low, dash, high = span.partition("-")
+        if not low.isdigit() or (dash and not high.isdigit()):
+            return None
+        last = int(high or low)
+        if last - int(low) + len(names) > MAX_NODES or last < int(low):
+            return None
+        names.extend(f"{match[1]}{number:0{len(low)}d}{match[3]}" for number in range(int(low), last + 1))
+    return tuple(names)
+
+
+class _Described(Element, frozen=True, kw_only=True):
+    """One entry of a file of nodes."""
+
+    noun = "a node"
+    habits = {"cpus": "cores", "cpu": "cores", "gpu": "gpus", "core": "cores", "mem": "memory", "properties": "facts"}
+    name: Annotated[tuple[str, ...], Key(_Names(), "its name, or a range such as n[1-4]", required=True)]
+    cores: Annotated[int | None, Key(Whole(1, 10**6), "cores")] = None
+    sockets: Annotated[int | None, Key(Whole(1, 10**4), "sockets")] = None
+    gpus: Annotated[int | None, Key(Whole(0, 10**4), "GPUs")] = None
+    memory: Annotated[int | None, Key(Size(), "memory")] = None
+    storage: Annotated[int | None, Key(Size(), "storage")] = None
+    resources: Annotated[dict[str, int], Key(Names(TYPE, Whole(0, 10**9)), "a site's own types")] = {}
+    facts: Annotated[dict[str, str], Key(Requires(), "what `requires` is compared with")] = {}
+    labels: Annotated[dict[str, str], Key(Names(LABEL_KEY, LABEL_VALUE), "what `placement.labels` is compared with")] = {}
+
+
+_ENTRIES = Items(Of(_Described), "a list of nodes", least=1)
+
+
+class _File(Record, frozen=True, kw_only=True):
+    noun = "the file of nodes"
+    nodes: Annotated[tuple[_Described, ...], Key(_ENTRIES, "the nodes", required=True)]
+
+
+_FILE = Of(_File)
+_FIELDS = {"cores": "core", "sockets": "socket", "gpus": "gpu", "memory": "memory", "storage": "storage"}
+
+
+def read_nodes(path: str | Path) -> list[ClusterNode]:
+    """The nodes of a file; raises SpecError with every problem of it."""
+    problems = Problems()
+    source = read_source(path, problems)
+    nodes, source = compose(source, problems) if source is not None else ([], source)
+    found: list[ClusterNode] = []
+    for node in nodes:
+        if source is not None and not is_null(node):
+            found.extend(_read(node, Reading(source, problems)))
+    if problems.has_errors:
+        raise SpecError(problems)
+    return found
+
+
+def _read(node: Node, reading: Reading) -> list[ClusterNode]:
+    if isinstance(node, SequenceNode):
+        entries = _ENTRIES.read(node, reading)
+    elif isinstance(node, MappingNode):
+        file = _FILE.read(node, reading)
+        entries = BAD if file is BAD else file.nodes
+    else:
+        reading.report("JS103", node, noun="a list of nodes", found=describe(node), hint="write `- {name: n1, cores: 8}`")
+        return []
+    return [] if entries is BAD else _expanded(entries, reading)
+
+
+def _expanded(entries: tuple[_Described, ...], reading: Reading) -> list[ClusterNode]:
+    found: dict[str, ClusterNode] = {}
+    for entry in entries:
+        amounts: dict[str, Amount] = dict(entry.resources)
+        for field, kind in _FIELDS.items():
+            if getattr(entry, field) is not None:
+                amounts[kind] = getattr(entry, field)
+        for name in entry.name:
+            if name in found:
+                reading.report("JS720", entry.node, what="node", name=name)
+            found[name] = ClusterNode(name=name, amounts=amounts, facts=entry.facts, labels=entry.labels)
+    return list(found.values())
