@@ -25,8 +25,8 @@ from jobman.spec.model import DOCUMENT
 from jobman.spec.problems import Problems
 from jobman.spec.reading import BAD, Reading
 from jobman.spec.source import Source, read_source
-from jobman.spec.yaml import collector_paused, data_of
 from jobman.spec.yaml import compose as compose_nodes
+from jobman.spec.yaml import data_of
 
 IMPORT_ROUNDS = 15
 Scalar = str | bool | int | float
@@ -187,14 +187,20 @@ def _pydantic_messages() -> int:
 
 def main() -> list[Row]:
     """Reading, importing and what is said about one mistake."""
-    with written(LARGE) as path, collector_paused():
+    with written(LARGE) as path:
         results = interleaved("bench.pydantic_reader", list(WORK), path)
-    imports = _import_times()
-    return [
-        *_times(results),
-        Row("importing", imports["jobman.spec.model"], "ms", "pydantic", imports["pydantic"], "ours brings yaml and msgspec"),
-        Row("messages for one mistake", _our_messages(), "", "pydantic", _pydantic_messages(), "`wiht` in a shape"),
-    ]
+    return [*_times(results), _importing(), _messages()]
+
+
+def _importing() -> Row:
+    times = _import_times()
+    ours, theirs = times["jobman.spec.model"], times["pydantic"]
+    return Row("importing", ours, "ms", "pydantic", theirs, "ours brings yaml and msgspec")
+
+
+def _messages() -> Row:
+    what = "messages for one mistake"
+    return Row(what, _our_messages(), "", "pydantic", _pydantic_messages(), "`wiht` in a shape")
 
 
 def _times(results: dict[str, list[Measured]]) -> list[Row]:

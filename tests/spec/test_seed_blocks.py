@@ -21,18 +21,6 @@ BLOCKS = 18
 PLANS = sorted(path.name.removesuffix(".expected.json") for path in SEEDS.glob("*.expected.json"))
 BROKEN = sorted(path.name.removesuffix(".problems.json") for path in SEEDS.glob("*.problems.json"))
 
-# A fixture says what an author needs; where the code does not say it yet, the reason stands here.
-NOT_YET = {
-    "10-duration-of-group": "the advice shows a duration of its own instead of the one the author wrote",
-}
-
-
-def broken_blocks():
-    for name in BROKEN:
-        reason = NOT_YET.get(name)
-        marks = [pytest.mark.xfail(strict=True, reason=reason)] if reason else []
-        yield pytest.param(name, marks=marks, id=name)
-
 
 def load(name):
     problems = Problems()
@@ -127,7 +115,7 @@ def test_a_good_block_means_what_it_says(name):
     assert {key: JOB_FACTS[key](job.root) for key in plan.get("job", {})} == plan.get("job", {})
 
 
-@pytest.mark.parametrize("name", list(broken_blocks()))
+@pytest.mark.parametrize("name", list(BROKEN))
 def test_a_broken_block_gets_exactly_the_messages_its_author_needs(name):
     _, problems = load(name)
     assert [written(problem) for problem in problems] == expected(f"{name}.problems.json")

@@ -19,9 +19,13 @@ def register(app: typer.Typer) -> None:
 
 def check(
     context: typer.Context,
-    files: Annotated[list[str], typer.Argument(metavar="FILE…", help="Documents to check; - is standard input.")],
+    files: Annotated[
+        list[str], typer.Argument(metavar="FILE…", help="Documents to check; - is standard input.")
+    ],
     strict: Annotated[bool, typer.Option("--strict", help="Treat warnings as errors.")] = False,
-    fix: Annotated[bool, typer.Option("--fix", help="Repair what is mechanical and show the difference.")] = False,
+    fix: Annotated[
+        bool, typer.Option("--fix", help="Repair what is mechanical and show the difference.")
+    ] = False,
     parameters: Parameters = None,
     output: Output = None,
 ) -> None:

@@ -21,7 +21,9 @@ def read_documents(
     return load_all(path, settings=state.settings(), parameters=parameters, strict=strict)
 
 
-def read_good_documents(path: str, state: State, output: str, written: Sequence[str] | None = None) -> list[JobSpec]:
+def read_good_documents(
+    path: str, state: State, output: str, written: Sequence[str] | None = None
+) -> list[JobSpec]:
     """The documents of a file; the command ends if one of them has an error."""
     specs = read_documents(path, state, output, written)
     if not all(spec.ok for spec in specs):

@@ -28,7 +28,8 @@ def explain(
     context: typer.Context,
     file: Annotated[str, typer.Argument(metavar="FILE", help="The document; - is standard input.")],
     graph: Annotated[
-        Path | None, typer.Option("--graph", metavar="OUT", help="Draw the graph: out.svg, or out.mmd for Mermaid.")
+        Path | None,
+        typer.Option("--graph", metavar="OUT", help="Draw the graph: out.svg, or out.mmd for Mermaid."),
     ] = None,
     parameters: Parameters = None,
     output: Output = None,
@@ -43,7 +44,9 @@ def explain(
         raise typer.BadParameter("the name must end in .svg or .mmd", param_hint="--graph")
     specs = read_good_documents(file, state, form, parameters)
     plans = [spec.plan() for spec in specs]
-    answers = [explained(spec.job, plan) for spec, plan in zip(specs, plans, strict=True) if spec.job is not None]
+    answers = [
+        explained(spec.job, plan) for spec, plan in zip(specs, plans, strict=True) if spec.job is not None
+    ]
     if form == "table":
         for answer, plan in zip(answers, plans, strict=True):
             _print(answer, plan)
@@ -55,10 +58,10 @@ def explain(
 
 
 def _draw(plan: Plan, path: Path) -> None:
-    if path.suffix == ".svg":
-        from jobman.plan.svg import svg as draw
-    else:
-        from jobman.plan.mermaid import mermaid as draw
+    from jobman.plan.mermaid import mermaid
+    from jobman.plan.svg import svg
+
+    draw = svg if path.suffix == ".svg" else mermaid
     try:
         path.write_text(draw(plan), encoding="utf-8")
     except OSError as error:

@@ -15,7 +15,9 @@ def register(app: typer.Typer) -> None:
 
 def help_page(
     context: typer.Context,
-    code: Annotated[str | None, typer.Argument(metavar="CODE", help="A message's code, such as JS101.")] = None,
+    code: Annotated[
+        str | None, typer.Argument(metavar="CODE", help="A message's code, such as JS101.")
+    ] = None,
     output: Output = None,
 ) -> None:
     """Explain a message by its code; without a code, list them all."""

@@ -61,7 +61,9 @@ class _Builder:
         context = resolved.context
         surrounding = resolved.surrounding
         attributes = {name: traced.value for name, traced in context.attributes.items()}
-        task: dict[str, Any] = self._task(written, context) if isinstance(written, Task) else {"kind": "group"}
+        task: dict[str, Any] = (
+            self._task(written, context) if isinstance(written, Task) else {"kind": "group"}
+        )
         return Unit(
             id=resolved.id,
             name=resolved.name,

@@ -58,7 +58,9 @@ def explain(job: Job, plan: Plan) -> Explanation:
     """Explain a job and its plan."""
     waits: dict[str, list[str]] = {}
     for edge in plan.edges:
-        waits.setdefault(edge.unit, []).append(edge.after if edge.when == "success" else f"{edge.after} ({edge.when})")
+        waits.setdefault(edge.unit, []).append(
+            edge.after if edge.when == "success" else f"{edge.after} ({edge.when})"
+        )
     units = tuple(
         _explained(resolved, unit, tuple(waits.get(unit.id, ())))
         for resolved, unit in zip(job.root.walk(), plan.units, strict=True)
@@ -116,7 +118,12 @@ def _values(resolved: Resolved) -> Iterator[Value]:
 def _requires(resolved: Resolved) -> Iterator[tuple[str, Traced]]:
     """The facts in force: those of the context, and those the shape brings along."""
     context = resolved.context.requires
-    shape = {fact: value for parts in resolved.alternatives for part in parts for fact, value in part.requires.items()}
+    shape = {
+        fact: value
+        for parts in resolved.alternatives
+        for part in parts
+        for fact, value in part.requires.items()
+    }
     for fact, value in shape.items():
         known = context.get(fact)
         if known is not None and known.value == value:
@@ -130,7 +137,9 @@ def _shape(resolved: Resolved, origin: Origin) -> Value:
     text = getattr(written, "text", None)
     inherited = written is None and origin.level not in ("sum", "flavor")
     line = origin.line("resources", text) if text else origin.line("resources")
-    return Value("resources", text or ("inherited" if inherited else origin.level), origin.level, origin.name, line)
+    return Value(
+        "resources", text or ("inherited" if inherited else origin.level), origin.level, origin.name, line
+    )
 
 
 def _value(key: str, traced: Traced, *path: str) -> Value:

@@ -1,4 +1,4 @@
-"""The catalogue of features and which of them a plan uses. Engines say of each: native, emulated or refused."""
+"""The catalogue of features and which of them a plan uses; engines say how they realise each."""
 
 from __future__ import annotations
 

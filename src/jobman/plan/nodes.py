@@ -38,9 +38,9 @@ class _Names(Kind):
     noun = "a node's name such as `n1` or `n[1-4]`"
 
     def read(self, node: Node, reading: Reading) -> Any:
-        text = Text(self.noun, r"[A-Za-z0-9._\[\],-]{1,253}", "letters, digits, `-`, `_`, `.` and ranges in brackets").read(
-            node, reading
-        )
+        text = Text(
+            self.noun, r"[A-Za-z0-9._\[\],-]{1,253}", "letters, digits, `-`, `_`, `.` and ranges in brackets"
+        ).read(node, reading)
         if text is BAD:
             return BAD
         names = expand_names(text)
@@ -74,7 +74,14 @@ class _Described(Element, frozen=True, kw_only=True):
     """One entry of a file of nodes."""
 
     noun = "a node"
-    habits = {"cpus": "cores", "cpu": "cores", "gpu": "gpus", "core": "cores", "mem": "memory", "properties": "facts"}
+    habits = {
+        "cpus": "cores",
+        "cpu": "cores",
+        "gpu": "gpus",
+        "core": "cores",
+        "mem": "memory",
+        "properties": "facts",
+    }
     name: Annotated[tuple[str, ...], Key(_Names(), "its name, or a range such as n[1-4]", required=True)]
     cores: Annotated[int | None, Key(Whole(1, 10**6), "cores")] = None
     sockets: Annotated[int | None, Key(Whole(1, 10**4), "sockets")] = None
@@ -83,7 +90,9 @@ class _Described(Element, frozen=True, kw_only=True):
     storage: Annotated[int | None, Key(Size(), "storage")] = None
     resources: Annotated[dict[str, int], Key(Names(TYPE, Whole(0, 10**9)), "a site's own types")] = {}
     facts: Annotated[dict[str, str], Key(Requires(), "what `requires` is compared with")] = {}
-    labels: Annotated[dict[str, str], Key(Names(LABEL_KEY, LABEL_VALUE), "what `placement.labels` is compared with")] = {}
+    labels: Annotated[
+        dict[str, str], Key(Names(LABEL_KEY, LABEL_VALUE), "what `placement.labels` is compared with")
+    ] = {}
 
 
 _ENTRIES = Items(Of(_Described), "a list of nodes", least=1)
@@ -119,7 +128,9 @@ def _read(node: Node, reading: Reading) -> list[ClusterNode]:
         file = _FILE.read(node, reading)
         entries = BAD if file is BAD else file.nodes
     else:
-        reading.report("JS103", node, noun="a list of nodes", found=describe(node), hint="write `- {name: n1, cores: 8}`")
+        reading.report(
+            "JS103", node, noun="a list of nodes", found=describe(node), hint="write `- {name: n1, cores: 8}`"
+        )
         return []
     return [] if entries is BAD else _expanded(entries, reading)
 

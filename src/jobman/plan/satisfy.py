@@ -30,7 +30,11 @@ class Obstacle(msgspec.Struct, frozen=True):
     def words(self) -> str:
         if self.kind == "resource":
             return f"{self.key}: {self.wanted} needed, {self.found or 'none'} there"
-        return f"{self.key} is {self.found}, not {self.wanted}" if self.found else f"{self.key} is not known ({self.wanted} is required)"
+        return (
+            f"{self.key} is {self.found}, not {self.wanted}"
+            if self.found
+            else f"{self.key} is not known ({self.wanted} is required)"
+        )
 
 
 class PartMatch(msgspec.Struct, frozen=True):
@@ -72,9 +76,13 @@ def _match(unit: Unit, nodes: Sequence[ClusterNode]) -> Match:
     return Match(unit.id, unit.kind, alternatives, chosen)
 
 
-def _alternative(parts: tuple[Part, ...], nodes: Sequence[ClusterNode], labels: dict[str, str]) -> AlternativeMatch:
+def _alternative(
+    parts: tuple[Part, ...], nodes: Sequence[ClusterNode], labels: dict[str, str]
+) -> AlternativeMatch:
     matches = [_part(part, nodes, labels) for part in parts]
-    demands = [(part.nodes or 0, set(match.nodes)) for part, match in zip(parts, matches, strict=True) if part.nodes]
+    demands = [
+        (part.nodes or 0, set(match.nodes)) for part, match in zip(parts, matches, strict=True) if part.nodes
+    ]
     together = all(match.enough for match in matches) and _distinct(demands)
     return AlternativeMatch(tuple(matches), together)
 

@@ -1,4 +1,4 @@
-"""Settings: a packaged template, the user's own over it, or one file instead of both; and the site they describe.
+"""Settings: a packaged template, the user's own over it, or one file instead of both; and their site.
 
 Reads files of settings and nothing else; knows nothing of engines.
 """

@@ -76,7 +76,13 @@ class Settings:
         for key in self.origins:
             family, _, name = key.partition(".")
             value = self.values[family]
-            shown = _as_written(value[name]) if name and family in _NAMED_LISTS else value[name] if name else value
+            shown = (
+                _as_written(value[name])
+                if name and family in _NAMED_LISTS
+                else value[name]
+                if name
+                else value
+            )
             if isinstance(shown, dict):
                 shown.pop("name", None)
             rows.append((key, shown if isinstance(shown, str) else msgspec.json.encode(shown).decode()))
@@ -146,9 +152,13 @@ def _lay_source(settings: Settings, source: Source, origin: str, problems: Probl
         raise SpecError(problems)
 
 
+def _nothing(_node: Any) -> None:
+    """What is left of a YAML node in plain data."""
+
+
 def _as_written(item: Any) -> dict[str, Any]:
     """A named thing with the keys it was given."""
-    plain: dict[str, Any] = msgspec.to_builtins(item.given, enc_hook=lambda node: None)
+    plain: dict[str, Any] = msgspec.to_builtins(item.given, enc_hook=_nothing)
     return plain
 
 

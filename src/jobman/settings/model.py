@@ -10,7 +10,7 @@ from jobman.spec import quantities
 from jobman.spec.kinds import Items, Names, Text, Whole
 from jobman.spec.model import SHAPE, Attributes, Requires, ScalarValue
 from jobman.spec.names import FREE, IDENTIFIER, IMAGE, LABEL_KEY, NAME, TYPE
-from jobman.spec.policies import Policies
+from jobman.spec.policies import Inherited
 from jobman.spec.reading import BAD, Reading, child
 from jobman.spec.records import Element, Key, Of, Record
 
@@ -73,7 +73,9 @@ class Flavor(Element, frozen=True, kw_only=True):
     noun = "a flavor"
     name: Annotated[str, Key(NAME, "its name", required=True)]
     description: Annotated[str | None, Key(FREE, "what it is for")] = None
-    resources: Annotated[FlavorResources | None, Key(Of(FlavorResources, _limits_above), "as Kubernetes writes it")] = None
+    resources: Annotated[
+        FlavorResources | None, Key(Of(FlavorResources, _limits_above), "as Kubernetes writes it")
+    ] = None
     shape: Annotated[Any, Key(SHAPE, "as a JobSpec writes it")] = None
 
 
@@ -88,9 +90,11 @@ class NamedProfile(Element, frozen=True, kw_only=True):
     """A context that documents name, or that a label brings."""
 
     noun = "a profile"
-    includes = (Policies,)
+    includes = (Inherited,)
     name: Annotated[str, Key(NAME, "its name", required=True)]
-    labels: Annotated[dict[str, str], Key(Names(LABEL_KEY, FREE), "labels that bring it; an empty value matches any")] = {}
+    labels: Annotated[
+        dict[str, str], Key(Names(LABEL_KEY, FREE), "labels that bring it; an empty value matches any")
+    ] = {}
     attributes: Annotated[Attributes | None, Key(Of(Attributes), "attributes it adds")] = None
     requires: Annotated[dict[str, str] | None, Key(Requires(), "facts it adds")] = None
 
@@ -111,13 +115,21 @@ class Written(Element, frozen=True, kw_only=True):
     """One file of settings."""
 
     noun = "the settings"
-    flavors: Annotated[tuple[Flavor, ...], Key(Items(Of(Flavor, _shaped), "a list of flavors"), "named shapes")] = ()
+    flavors: Annotated[
+        tuple[Flavor, ...], Key(Items(Of(Flavor, _shaped), "a list of flavors"), "named shapes")
+    ] = ()
     default_flavor: Annotated[str | None, Key(NAME, "for tasks without resources")] = None
     default_image: Annotated[str | None, Key(IMAGE, "for tasks without an image")] = None
     resource_types: Annotated[tuple[str, ...], Key(Items(TYPE, unique=True), "a site's own types")] = ()
-    user: Annotated[dict[str, Any], Key(Names(IDENTIFIER, ScalarValue(), "a mapping of values"), "`{{user.…}}`")] = {}
-    profiles: Annotated[tuple[NamedProfile, ...], Key(Items(Of(NamedProfile), "a list of profiles"), "named contexts")] = ()
-    queues: Annotated[tuple[Queue, ...], Key(Items(Of(Queue), "a list of queues"), "queues jobs may name")] = ()
+    user: Annotated[
+        dict[str, Any], Key(Names(IDENTIFIER, ScalarValue(), "a mapping of values"), "`{{user.…}}`")
+    ] = {}
+    profiles: Annotated[
+        tuple[NamedProfile, ...], Key(Items(Of(NamedProfile), "a list of profiles"), "named contexts")
+    ] = ()
+    queues: Annotated[
+        tuple[Queue, ...], Key(Items(Of(Queue), "a list of queues"), "queues jobs may name")
+    ] = ()
     priorities: Annotated[
         tuple[Priority, ...], Key(Items(Of(Priority), "a list of classes"), "priority classes jobs may name")
     ] = ()

@@ -67,7 +67,9 @@ class Command(Kind):
 
     def schema(self) -> Schema:
         item = {"type": ["string", "number", "boolean"]}
-        return {"anyOf": [{"type": "string", "minLength": 1}, {"type": "array", "items": item, "minItems": 1}]}
+        return {
+            "anyOf": [{"type": "string", "minLength": 1}, {"type": "array", "items": item, "minItems": 1}]
+        }
 
 
 def shell_character(text: str) -> str | None:

@@ -53,7 +53,9 @@ class Context(msgspec.Struct, frozen=True):
     settings: Values = {}
     image: Traced | None = None
 
-    def inside(self, written: Document | Group | Task, origin: Origin, profiles: Iterable[Profile] = ()) -> Context:
+    def inside(
+        self, written: Document | Group | Task, origin: Origin, profiles: Iterable[Profile] = ()
+    ) -> Context:
         """The context of an element that stands inside this one: the nearest wins, key by key."""
         context = self
         for profile in profiles:
@@ -148,13 +150,10 @@ def identity_of(item: Any) -> Any:
 
 def _overlay(outer: Any, inner: Any) -> Any:
     """A record whose given fields replace those of another."""
-    defaults = type(inner)()
-    changed = {
-        name: getattr(inner, name)
-        for name in inner.__struct_fields__
-        if getattr(inner, name) != getattr(defaults, name)
+    given = {
+        name: getattr(inner, name) for name in inner.__struct_fields__ if getattr(inner, name) is not None
     }
-    return msgspec.structs.replace(outer, **changed)
+    return msgspec.structs.replace(outer, **given)
 
 
 def _merge_flags(outer: Flags, inner: Flags) -> Flags:
@@ -170,5 +169,3 @@ def site_context(site: Site) -> Context:
     """What holds before a document says anything."""
     image = Traced(site.default_image, Origin("settings")) if site.default_image else None
     return Context(image=image)
-
-

@@ -35,7 +35,8 @@ def connect(root: Unit, reading: Reading) -> None:
         for link in _links(unit, index, reading):
             unit.dependencies.append(link)
             forward = forward or order[id(link.unit)] >= order[id(unit)]
-    # Without a reference to something further down there can be no cycle.
+        forward = forward or is_cleanup(unit)
+    # Where nothing waits for something further down there can be no cycle.
     if forward:
         _report_cycles(root, reading)
 
@@ -55,21 +56,18 @@ def when_of(unit: Unit) -> str:
 
 
 def is_cleanup(unit: Unit) -> bool:
-    """Whether it waits for all before it: for the end or the failure of its scope, with no dependency named."""
+    """Whether it waits for the rest of its scope: it runs on failure or always, and names no dependency."""
     return when_of(unit) != "success" and not unit.dependencies
 
 
 def _links(unit: Unit, index: _Inner, reading: Reading) -> Iterator[Link]:
     condition = _DEFAULT_CONDITION[when_of(unit)]
-    written = unit.written.depends_on
-    if unit.reference is not None:
-        written = unit.reference.depends_on + written
-    seen: set[str] = set()
-    for dependency in written:
-        if dependency.name in seen:
-            reading.report("JS321", dependency.node, name=dependency.name)
+    lists = [unit.reference.depends_on] if unit.reference is not None else []
+    done: set[str] = set()
+    for dependency in _distinct([*lists, unit.written.depends_on], reading):
+        if dependency.name in done:
             continue
-        seen.add(dependency.name)
+        done.add(dependency.name)
         target = lookup(unit, dependency.name)
         if target is None:
             _report_unknown(unit, dependency, index, reading)
@@ -79,6 +77,17 @@ def _links(unit: Unit, index: _Inner, reading: Reading) -> Iterator[Link]:
             link = Link(target, dependency.when or condition, dependency.node)
             _check_link(link, reading)
             yield link
+
+
+def _distinct(lists: list[tuple[Dependency, ...]], reading: Reading) -> Iterator[Dependency]:
+    """The dependencies of a reference and of its group; twice in one list is a mistake."""
+    for written in lists:
+        seen: set[str] = set()
+        for dependency in written:
+            if dependency.name in seen:
+                reading.report("JS321", dependency.node, name=dependency.name)
+            seen.add(dependency.name)
+            yield dependency
 
 
 def lookup(unit: Unit, name: str) -> Unit | None:
@@ -102,8 +111,7 @@ def _surrounds(outer: Unit, inner: Unit) -> bool:
 
 
 def _check_link(link: Link, reading: Reading) -> None:
-    written = link.unit.written
-    if isinstance(written, Task) and written.service and link.when not in _AT_START:
+    if link.unit.is_service and link.when not in _AT_START:
         reading.report("JS316", link.node, name=link.unit.name)
     elif link.when == "ready" and not link.unit.is_group:
         checks = link.unit.context.settings.get("checks")
@@ -179,6 +187,8 @@ def _report_cycles(root: Unit, reading: Reading) -> None:
             return
         links = [(a, b) for a, b in zip(cycle, [*cycle[1:], cycle[0]], strict=True) if (a, b) in places]
         names = _names_on(cycle, units)
+        if not links:
+            return
         first, *others = [places[link] for link in links]
         reading.report(
             "JS304",
@@ -219,23 +229,22 @@ def _waits(root: Unit) -> tuple[dict[_Event, list[_Event]], dict[tuple[_Event, _
 
 def _order_scope(scope: Unit, waits: dict[_Event, list[_Event]]) -> None:
     blocker: _Event | None = None
-    settled: _Event | None = None
+    settled: _Event = ("settled", id(scope))
+    waits[settled] = []
     for unit in scope.children:
         start, end = ("start", id(unit)), ("end", id(unit))
         if blocker is not None:
             waits[start].append(blocker)
-        if is_cleanup(unit) and settled is not None:
+        if is_cleanup(unit):
             waits[start].append(settled)
         if blocks(unit):
             blocker = end
-        if isinstance(unit.written, Task) and unit.written.service:
+        if unit.is_service:
             continue
         if scope.parent is not None:
             waits[("end", id(scope))].append(end)
         if when_of(unit) == "success":
-            mark = ("settled", id(unit))
-            waits[mark] = [end] if settled is None else [end, settled]
-            settled = mark
+            waits[settled].append(end)
 
 
 def find_cycle(waits: Mapping[T, Sequence[T]]) -> list[T] | None:

@@ -1,4 +1,4 @@
-"""Kinds of values: each reads a node into a value, or reports what is wrong with it, and has a JSON schema."""
+"""Kinds of values: each reads a node, or reports what is wrong with it, and has a JSON schema."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import Any
 from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
 from jobman.spec import quantities
-from jobman.spec.reading import BAD, Reading, describe
+from jobman.spec.reading import BAD, TEMPLATE, Reading, describe
 from jobman.spec.suggest import closest, listing
-from jobman.spec.yaml import data_of, is_null
+from jobman.spec.yaml import is_null, scalar_value
 
 Schema = dict[str, Any]
 TEMPLATE_SCHEMA: Schema = {"type": "string", "pattern": r"\{\{.+\}\}"}
@@ -69,7 +69,7 @@ class Text(Kind):
         if not text and not self.empty:
             reading.report("JS203", node, noun=self.noun)
             return BAD
-        if self.pattern and not self.pattern.fullmatch(text) and "{{" not in text:
+        if self.pattern and not self.pattern.fullmatch(text) and not TEMPLATE.search(text):
             reading.report(self.code, node, noun=self.noun, text=_short(text), rule=self.rule)
             return BAD
         return text
@@ -173,7 +173,7 @@ class Duration(Kind):
 
     def read(self, node: Node, reading: Reading) -> Any:
         if isinstance(node, MappingNode):
-            reading.report("JS207", node, **_inner_duration(node))
+            reading.report("JS207", node, value=_inner_duration(node))
             return BAD
         if not isinstance(node, ScalarNode) or is_null(node):
             return self.refuse(node, reading)
@@ -188,14 +188,16 @@ class Duration(Kind):
         return seconds
 
     def schema(self) -> Schema:
-        number: Schema = {"type": "number", "minimum": 0} if self.zero else {"type": "number", "exclusiveMinimum": 0}
+        number: Schema = (
+            {"type": "number", "minimum": 0} if self.zero else {"type": "number", "exclusiveMinimum": 0}
+        )
         text = {"type": "string", "pattern": r"^(\d+(\.\d+)?(ms|d|h|m|s))+$|^\d+(\.\d+)?$|\{\{"}
         return {"anyOf": [number, text]}
 
 
-def _inner_duration(node: MappingNode) -> dict[str, str]:
+def _inner_duration(node: MappingNode) -> str:
     inner = {key.value: value.value for key, value in node.value if isinstance(value, ScalarNode)}
-    return {"value": str(inner.get("duration") or next(iter(inner.values()), "300s"))}
+    return str(inner.get("duration") or next(iter(inner.values()), "300s"))
 
 
 class Size(Kind):
@@ -291,6 +293,9 @@ class Items(Kind):
             self._report_repeated(node, values, reading)
         return tuple(value for value in values if value is not BAD)
 
+    def hint(self, node: Node) -> str:
+        return "put it into a list: `[{…}]`" if isinstance(node, MappingNode) else super().hint(node)
+
     def _report_repeated(self, node: SequenceNode, values: list[Any], reading: Reading) -> None:
         seen: list[Any] = []
         for item, value in zip(node.value, values, strict=True):
@@ -364,8 +369,8 @@ class Verbatim(Kind):
     def __init__(self, noun: str = "a value") -> None:
         self.noun = noun
 
-    def read(self, node: Node, _reading: Reading) -> Any:
-        return data_of(node)
+    def read(self, node: Node, reading: Reading) -> Any:
+        return _filled(node, reading)
 
     def schema(self) -> Schema:
         return {}
@@ -373,10 +378,19 @@ class Verbatim(Kind):
 
 class VerbatimMapping(Verbatim):
     def read(self, node: Node, reading: Reading) -> Any:
-        return data_of(node) if isinstance(node, MappingNode) else self.refuse(node, reading)
+        return _filled(node, reading) if isinstance(node, MappingNode) else self.refuse(node, reading)
 
     def schema(self) -> Schema:
         return {"type": "object"}
+
+
+def _filled(node: Node, reading: Reading) -> Any:
+    """Plain data with the parameters in its texts filled in."""
+    if isinstance(node, ScalarNode):
+        return reading.text(node) if "{{" in node.value else scalar_value(node)
+    if isinstance(node, SequenceNode):
+        return [_filled(item, reading) for item in node.value]
+    return {key.value: _filled(value, reading) for key, value in node.value}
 
 
 def _short(text: str) -> str:

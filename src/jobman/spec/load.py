@@ -10,6 +10,7 @@ from jobman.spec.model import DOCUMENT, VERSIONS
 from jobman.spec.parameters import define_parameters, report_unused
 from jobman.spec.problems import Edit, Place, Problems
 from jobman.spec.reading import BAD, Reading, child, describe
+from jobman.spec.records import has_key
 from jobman.spec.resolve import Job, resolve
 from jobman.spec.site import Site
 from jobman.spec.source import Source
@@ -18,7 +19,9 @@ from jobman.spec.yaml import PLAIN, compose, is_null, scalar_value
 NO_OVERRIDES: Mapping[str, str] = {}
 
 
-def load_jobs(source: Source, site: Site, problems: Problems, overrides: Mapping[str, str] = NO_OVERRIDES) -> list[Job | None]:
+def load_jobs(
+    source: Source, site: Site, problems: Problems, overrides: Mapping[str, str] = NO_OVERRIDES
+) -> list[Job | None]:
     """Every document of a source, resolved; None stands for one that could not be read."""
     nodes, source = compose(source, problems)
     documents = [node for node in nodes if not is_null(node)]
@@ -32,8 +35,7 @@ def _load_job(
 ) -> Job | None:
     reading = Reading(source, problems)
     if isinstance(node, SequenceNode):
-        _report_list(node, reading)
-        node = _as_tasks(node)
+        node = _report_list(node, reading)
     if not isinstance(node, MappingNode):
         reading.report("JS113", node, found=describe(node))
         return None
@@ -54,21 +56,23 @@ def _check_version(node: MappingNode, reading: Reading) -> None:
         fix = () if node.flow_style else (Edit(start, start, "version: 1\n"),)
         first = node.value[0][0] if node.value else node
         reading.report("JS110", first, fix=fix)
-    elif isinstance(version, ScalarNode) and isinstance(scalar_value(version), int):
-        if scalar_value(version) not in VERSIONS:
-            known = " and ".join(str(number) for number in VERSIONS)
-            reading.report("JS111", version, version=version.value, known=known)
+    elif isinstance(version, ScalarNode) and _is_unknown(scalar_value(version)):
+        known = " and ".join(str(number) for number in VERSIONS)
+        reading.report("JS111", version, version=version.value, known=known)
 
 
-def _report_list(node: SequenceNode, reading: Reading) -> None:
+def _is_unknown(version: object) -> bool:
+    return isinstance(version, int) and version not in VERSIONS
+
+
+def _report_list(node: SequenceNode, reading: Reading) -> MappingNode:
+    """Refuse a bare list; returns the document that was probably meant, to find what else is wrong in it."""
+    key = "groups" if node.value and all(has_key(item, "tasks") for item in node.value) else "tasks"
     start = reading.source.index(node.start_mark.line, 0)
-    fix = () if node.flow_style else (Edit(start, start, "version: 1\ntasks:\n"),)
-    reading.report("JS112", node, fix=fix)
-
-
-def _as_tasks(node: SequenceNode) -> MappingNode:
-    """The document a bare list was probably meant to be, to find what else is wrong in it."""
+    fix = () if node.flow_style else (Edit(start, start, f"version: 1\n{key}:\n"),)
+    reading.report("JS112", node, fix=fix, key=key)
     at = node.start_mark
     version = (ScalarNode(PLAIN, "version", at, at), ScalarNode(PLAIN, "1", at, at))
-    tasks = (ScalarNode(PLAIN, "tasks", at, at), node)
-    return MappingNode(PLAIN, [version, tasks], at, node.end_mark, flow_style=False)
+    return MappingNode(
+        PLAIN, [version, (ScalarNode(PLAIN, key, at, at), node)], at, node.end_mark, flow_style=False
+    )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Any
+from typing import Any, NamedTuple
 
 import yaml
 
@@ -12,15 +12,15 @@ from jobman.spec.source import Source
 
 _KEY_LINE = re.compile(r"(?P<indent> *)(?P<dashes>(?:- +)*)(?P<key>[^\s#'\"\[{&*!|>%@`-][^:#]*?) *:(?: |$)")
 _NO_SPACE = re.compile(r" *(?:- +)*[A-Za-z_][\w.-]*:[^\s/:]")
+_BLOCK_HEADER = re.compile(r"(?:^|[\s:-])[|>][0-9+-]*\s*(?:#.*)?$")
 _ODD_STARTS = "@`%"
-_ITEM = "- …"
 
 
 Repair = tuple[Edit, ...]
 
 
 def explain_syntax_error(error: yaml.MarkedYAMLError, source: Source, problems: Problems) -> Repair:
-    """Report a YAML error at the place an author must change; returns what lets reading go on, if anything."""
+    """Report a YAML error at the place an author must change; returns what lets reading go on, if any."""
     mark = error.problem_mark or error.context_mark
     line = mark.line + 1 if mark else 1
     column = mark.column + 1 if mark else 1
@@ -52,7 +52,9 @@ def _add(
     problems.add(code, place, fix=fix, line_text=source.line(line), **values)
 
 
-def _tab(_what: str, line: int, _column: int, source: Source, problems: Problems, _error: Any) -> Repair | None:
+def _tab(
+    _what: str, line: int, _column: int, source: Source, problems: Problems, _error: Any
+) -> Repair | None:
     """A tab in an indentation near the place libyaml stopped at."""
     for number in (line, line - 1, line + 1):
         text = _line(source, number)
@@ -70,7 +72,9 @@ def _line(source: Source, number: int) -> str:
     return source.lines[number - 1] if 0 < number <= len(source.lines) else ""
 
 
-def _unclosed(_what: str, _line: int, _column: int, source: Source, problems: Problems, error: Any) -> Repair | None:
+def _unclosed(
+    _what: str, _line: int, _column: int, source: Source, problems: Problems, error: Any
+) -> Repair | None:
     """A quote or a bracket that never ends: the place to look at is where it was opened."""
     context = error.context or ""
     mark = error.context_mark
@@ -85,7 +89,9 @@ def _unclosed(_what: str, _line: int, _column: int, source: Source, problems: Pr
     return None
 
 
-def _indentation(what: str, line: int, _column: int, source: Source, problems: Problems, error: Any) -> Repair | None:
+def _indentation(
+    what: str, line: int, _column: int, source: Source, problems: Problems, error: Any
+) -> Repair | None:
     """A line that stands deeper or shallower than its siblings."""
     if not any(words in what for words in ("mapping values", "did not find expected", "block")):
         return None
@@ -95,12 +101,14 @@ def _indentation(what: str, line: int, _column: int, source: Source, problems: P
     if not text.strip():
         return None
     here = len(text) - len(text.lstrip(" "))
+    if repair := _left_block(line, here, source, problems):
+        return repair
     is_item = text.lstrip().startswith("- ")
     levels = _open_levels(line, source)
-    if not levels or here in {level for level, name, _ in levels if (name == _ITEM) is is_item}:
+    alike = [level for level in levels if level.is_item is is_item] or levels
+    if not levels or here in {level.column for level in alike}:
         return _list_against_mapping(line, here, source, problems, error)
-    alike = [level for level in levels if (level[1] == _ITEM) is is_item] or levels
-    wanted, sibling, sibling_line = min(alike, key=lambda level: (abs(level[0] - here), -level[0]))
+    sibling = min(alike, key=lambda level: (abs(level.column - here), -level.column))
     _add(
         problems,
         source,
@@ -109,11 +117,33 @@ def _indentation(what: str, line: int, _column: int, source: Source, problems: P
         here + 1,
         len(text.rstrip()) + 1,
         here=here - source.shifts.get(line - 1, 0),
-        wanted=wanted,
-        sibling=sibling,
-        sibling_line=sibling_line,
+        wanted=sibling.column,
+        sibling=sibling.text,
+        sibling_line=sibling.line,
     )
-    return _reindented(line, here, wanted, source)
+    return _reindented(line, here, sibling.column, source)
+
+
+def _left_block(line: int, here: int, source: Source, problems: Problems) -> Repair:
+    """A line of a text block (`|`) that is indented less than the lines above it."""
+    number = line - 1
+    inside = None
+    while number > 0:
+        text = _line(source, number)
+        indent = len(text) - len(text.lstrip(" "))
+        if text.strip():
+            if _BLOCK_HEADER.search(text) and inside is not None and indent < here:
+                break
+            if indent <= here:
+                return ()
+            inside = indent if inside is None else min(inside, indent)
+        number -= 1
+    if number <= 0 or inside is None:
+        return ()
+    width = len(_line(source, line).rstrip())
+    _add(problems, source, "JS029", line, here + 1, width + 1, here=here, wanted=inside, opened=number)
+    start = source.line_starts[line - 1]
+    return (Edit(start, start, " " * (inside - here)),)
 
 
 def _reindented(line: int, here: int, wanted: int, source: Source) -> Repair:
@@ -132,31 +162,41 @@ def _reindented(line: int, here: int, wanted: int, source: Source) -> Repair:
     return tuple(edits)
 
 
-def _open_levels(line: int, source: Source) -> list[tuple[int, str, int]]:
-    """The indentations that are open above a line, each with a sibling's name and line."""
-    levels: dict[tuple[int, bool], tuple[str, int]] = {}
+class _Level(NamedTuple):
+    """An indentation that is open, with somebody who stands there."""
+
+    column: int
+    is_item: bool
+    text: str
+    line: int
+
+
+def _open_levels(line: int, source: Source) -> list[_Level]:
+    """The indentations that are open above a line, for keys and for list items."""
+    levels: dict[tuple[int, bool], _Level] = {}
     lowest = 10**9
     for number in range(line - 1, 0, -1):
-        match = _KEY_LINE.match(_line(source, number))
-        dash = re.match(r" *- ", _line(source, number))
-        if not match and not dash:
+        text = _line(source, number)
+        match = _KEY_LINE.match(text)
+        item = re.match(r" *- ", text)
+        if not match and not item:
             continue
-        if match:
-            column = len(match["indent"]) + len(match["dashes"])
-            if column < lowest:
-                levels.setdefault((column, False), (match["key"].strip(), number))
-        if dash:
-            item = len(dash.group()) - 2
-            if item < lowest:
-                levels.setdefault((item, True), (_ITEM, number))
-        first = len(_line(source, number)) - len(_line(source, number).lstrip(" "))
-        lowest = min(lowest, first)
+        key = match["key"].strip() if match else ""
+        column = len(match["indent"]) + len(match["dashes"]) if match else lowest
+        if match and column < lowest:
+            levels.setdefault((column, False), _Level(column, False, key, number))
+        dash = len(item.group()) - 2 if item else lowest
+        if item and dash < lowest:
+            levels.setdefault((dash, True), _Level(dash, True, f"- {key or text.strip()[2:12]}", number))
+        lowest = min(lowest, len(text) - len(text.lstrip(" ")))
         if lowest == 0:
             break
-    return [(column, name, number) for (column, _), (name, number) in sorted(levels.items())]
+    return list(levels.values())
 
 
-def _list_against_mapping(line: int, here: int, source: Source, problems: Problems, error: Any) -> Repair | None:
+def _list_against_mapping(
+    line: int, here: int, source: Source, problems: Problems, error: Any
+) -> Repair | None:
     """A list item where a key is expected, or a key where a list item is."""
     context = error.context_mark
     is_item = _line(source, line).lstrip().startswith("- ")
@@ -165,7 +205,9 @@ def _list_against_mapping(line: int, here: int, source: Source, problems: Proble
     opened = _line(source, context.line + 1)
     code = "JS024" if is_item else "JS025"
     width = len(_line(source, line).rstrip())
-    _add(problems, source, code, line, here + 1, width + 1, opened=opened.strip(), opened_line=context.line + 1)
+    _add(
+        problems, source, code, line, here + 1, width + 1, opened=opened.strip(), opened_line=context.line + 1
+    )
     return ()
 
 
@@ -182,7 +224,9 @@ def _missing_space(line: int, source: Source, problems: Problems) -> Repair:
     return ()
 
 
-def _odd_start(what: str, line: int, column: int, source: Source, problems: Problems, _error: Any) -> Repair | None:
+def _odd_start(
+    what: str, line: int, column: int, source: Source, problems: Problems, _error: Any
+) -> Repair | None:
     """A plain value that starts with a character YAML keeps for itself."""
     character = _line(source, line)[column - 1 : column]
     if "cannot start any token" not in what or character not in _ODD_STARTS:
@@ -191,7 +235,9 @@ def _odd_start(what: str, line: int, column: int, source: Source, problems: Prob
     return ()
 
 
-def _alias(what: str, line: int, column: int, source: Source, problems: Problems, _error: Any) -> Repair | None:
+def _alias(
+    what: str, line: int, column: int, source: Source, problems: Problems, _error: Any
+) -> Repair | None:
     if "undefined alias" not in what:
         return None
     name = re.match(r"\*?([\w-]*)", _line(source, line)[column - 1 :])

@@ -24,7 +24,18 @@ from jobman.spec.kinds import (
     VerbatimMapping,
     Whole,
 )
-from jobman.spec.names import FREE, IDENTIFIER, IMAGE, LABEL_KEY, LABEL_VALUE, NAME, PATH, TYPE, VARIABLE, WORD
+from jobman.spec.names import (
+    FREE,
+    IDENTIFIER,
+    IMAGE,
+    LABEL_KEY,
+    LABEL_VALUE,
+    NAME,
+    PATH,
+    TYPE,
+    VARIABLE,
+    WORD,
+)
 from jobman.spec.policies import MAX_REPLICAS, Bonds, Policies
 from jobman.spec.reading import BAD, Reading, child
 from jobman.spec.records import Element, Key, Of, Record
@@ -115,9 +126,14 @@ class Shape(Element, frozen=True, kw_only=True):
 
     noun = "a shape"
     habits = {"number": "count", "amount": "count", "children": "with", "contains": "with", "kind": "type"}
-    type: Annotated[str, Key(TYPE, "node, slot, socket, core, gpu, memory, storage or a site's own", required=True)]
+    type: Annotated[
+        str, Key(TYPE, "node, slot, socket, core, gpu, memory, storage or a site's own", required=True)
+    ]
     count: Annotated[Any, Key(_Count(), "how many, or how much of memory and storage", required=True)]
-    with_: Annotated[tuple[Any, ...], Key(Items(SHAPE, "a list of shapes", least=1), "what each of them holds", name="with")] = ()
+    with_: Annotated[
+        tuple[Any, ...],
+        Key(Items(SHAPE, "a list of shapes", least=1), "what each of them holds", name="with"),
+    ] = ()
     exclusive: Annotated[bool, Key(Flag(), "the whole node")] = False
     requires: Annotated[dict[str, str], Key(REQUIRES, "facts its nodes must have")] = {}
 
@@ -126,7 +142,11 @@ def _counted(shape: Shape, node: Node, reading: Reading) -> Any:
     """A shape with its type's singular and its count as a number."""
     kind = _singular(shape, node, reading)
     count_node = child(node, "count") or node
-    count = _size(shape.count, kind, count_node, reading) if kind in SIZED_TYPES else _number(shape.count, count_node, reading)
+    count = (
+        _size(shape.count, kind, count_node, reading)
+        if kind in SIZED_TYPES
+        else _number(shape.count, count_node, reading)
+    )
     if count is BAD:
         return BAD
     return Shape(
@@ -145,12 +165,14 @@ def _singular(shape: Shape, node: Node, reading: Reading) -> str:
     if singular is None:
         return shape.type
     type_node = child(node, "type") or node
-    reading.report("JS405", type_node, fix=reading.replace(type_node, singular), plural=shape.type, singular=singular)
+    reading.report(
+        "JS405", type_node, fix=reading.replace(type_node, singular), plural=shape.type, singular=singular
+    )
     return singular
 
 
 def _number(text: str, node: Node, reading: Reading) -> Any:
-    if text.isascii() and text.isdigit() and 0 < int(text[:12]) and len(text) < 12:
+    if text.isascii() and text.isdigit() and int(text[:12]) > 0 and len(text) < 12:
         return int(text)
     reading.report("JS406", node, text=text[:40])
     return BAD
@@ -223,9 +245,13 @@ class Flags(Record, frozen=True, kw_only=True):
 
     noun = "`flags`"
     habits = {"k8s": "kubernetes", "sbatch": "slurm"}
-    slurm: Annotated[tuple[str, ...] | None, Key(Items(WORD, "a list of options"), "options of sbatch and srun")] = None
+    slurm: Annotated[
+        tuple[str, ...] | None, Key(Items(WORD, "a list of options"), "options of sbatch and srun")
+    ] = None
     flux: Annotated[tuple[str, ...] | None, Key(Items(WORD, "a list of options"), "options of flux")] = None
-    kubernetes: Annotated[dict[str, Any] | None, Key(VerbatimMapping("a mapping"), "fields of the pod")] = None
+    kubernetes: Annotated[dict[str, Any] | None, Key(VerbatimMapping("a mapping"), "fields of the pod")] = (
+        None
+    )
 
 
 class Attributes(Record, frozen=True, kw_only=True):
@@ -311,7 +337,9 @@ class Step(Kind):
             reading.report("JS603", name, name=name.value, hint=hint)
             return BAD
         pairs = [(key, value) for key, value in node.value if key.value != "name"]
-        return kind.read(MappingNode(node.tag, pairs, node.start_mark, node.end_mark, node.flow_style), reading)
+        return kind.read(
+            MappingNode(node.tag, pairs, node.start_mark, node.end_mark, node.flow_style), reading
+        )
 
     def schema(self) -> Schema:
         return {"anyOf": [{"$ref": f"#/$defs/{kind.cls.__name__}"} for kind in STEP_KINDS.values()]}
@@ -339,7 +367,9 @@ class Dependency(Element, frozen=True, kw_only=True):
     noun = "a dependency"
     habits = {"task": "name", "group": "name", "condition": "when", "on": "when"}
     name: Annotated[str, Key(WORD, "a task or group", required=True)]
-    when: Annotated[str | None, Key(Choice(EDGE_CONDITIONS, "condition", WHEN_HABITS), "what it waits for")] = None
+    when: Annotated[
+        str | None, Key(Choice(EDGE_CONDITIONS, "condition", WHEN_HABITS), "what it waits for")
+    ] = None
 
 
 class _DependencyName(Text):
@@ -359,7 +389,9 @@ class Matrix(Names):
     """Axes of values; a replica for each combination."""
 
     def __init__(self) -> None:
-        super().__init__(IDENTIFIER, Items(FREE, "a list of values", least=1, unique=True), "a mapping of lists")
+        super().__init__(
+            IDENTIFIER, Items(FREE, "a list of values", least=1, unique=True), "a mapping of lists"
+        )
 
     def read(self, node: Node, reading: Reading) -> Any:
         axes = super().read(node, reading)
@@ -378,7 +410,9 @@ class Matrix(Names):
 
 
 WHEN = Choice(
-    ("success", "failure", "always"), "condition", {"any": "always", "failed": "failure", "on_failure": "failure"}
+    ("success", "failure", "always"),
+    "condition",
+    {"any": "always", "failed": "failure", "on_failure": "failure"},
 )
 _LEVEL = "nesting follows from `- group: NAME`; remove it"
 
@@ -414,9 +448,14 @@ class Task(Element, frozen=True, kw_only=True):
         "probes": "checks",
     }
     name: Annotated[str | None, Key(NAME, "needed only where the task is referenced")] = None
-    command: Annotated[tuple[str, ...] | None, Key(Command(), "what to run: a list, or a text that is split")] = None
+    command: Annotated[
+        tuple[str, ...] | None, Key(Command(), "what to run: a list, or a text that is split")
+    ] = None
     group: Annotated[str | None, Key(NAME, "run that group here")] = None
-    steps: Annotated[tuple[Stage | Write, ...], Key(Items(Step(), "a list of steps", least=1), "stage and write, before the command")] = ()
+    steps: Annotated[
+        tuple[Stage | Write, ...],
+        Key(Items(Step(), "a list of steps", least=1), "stage and write, before the command"),
+    ] = ()
     replicas: Annotated[int | None, Key(Whole(1, MAX_REPLICAS), "run so many times")] = None
     matrix: Annotated[dict[str, tuple[str, ...]] | None, Key(Matrix(), "one replica per combination")] = None
     depends_on: Annotated[tuple[Dependency, ...], Key(DEPENDS_ON, "what must come first")] = ()
@@ -497,7 +536,13 @@ class Start(Record, frozen=True, kw_only=True):
     """The window in which a job may start."""
 
     noun = "`start`"
-    habits = {"after": "earliest", "not_before": "earliest", "begin": "earliest", "before": "latest", "deadline": "latest"}
+    habits = {
+        "after": "earliest",
+        "not_before": "earliest",
+        "begin": "earliest",
+        "before": "latest",
+        "deadline": "latest",
+    }
     earliest: Annotated[str | None, Key(Moment(), "not before")] = None
     latest: Annotated[str | None, Key(Moment(), "not after")] = None
 
@@ -520,7 +565,7 @@ class Document(Element, frozen=True, kw_only=True):
     noun = "the document"
     includes = (Policies, Bonds)
     retired = {
-        "duration": "write it under `attributes`, as a value: `attributes: {duration: 300s}`",
+        "duration": "write it under `attributes`, as a value: `attributes: {duration: VALUE}`",
         "command": "put it into a task: `tasks: [{command: …}]`",
     }
     habits = {
@@ -541,7 +586,9 @@ class Document(Element, frozen=True, kw_only=True):
     }
     version: Annotated[int, Key(Whole(0, 10**6), "version of the language")] = 1
     name: Annotated[str | None, Key(NAME, "the job's name")] = None
-    labels: Annotated[dict[str, str], Key(Names(LABEL_KEY, LABEL_VALUE, "a mapping of labels"), "short facts to select by")] = {}
+    labels: Annotated[
+        dict[str, str], Key(Names(LABEL_KEY, LABEL_VALUE, "a mapping of labels"), "short facts to select by")
+    ] = {}
     annotations: Annotated[dict[str, str], Key(Names(WORD, FREE, "a mapping of texts"), "facts to keep")] = {}
     managed_by: Annotated[str | None, Key(WORD, "the tool that made the job")] = None
     owner: Annotated[str | None, Key(WORD, "what the job belongs to, such as a workflow")] = None
@@ -550,11 +597,16 @@ class Document(Element, frozen=True, kw_only=True):
     start: Annotated[Start | None, Key(Of(Start), "window in which it may start")] = None
     requires: Annotated[dict[str, str] | None, Key(REQUIRES, "facts for everything below")] = None
     resources: Annotated[dict[str, Shape | Expression], Key(NamedResources(), "named shapes")] = {}
-    parameters: Annotated[dict[str, Any], Key(Names(IDENTIFIER, ScalarValue(), "a mapping of values"), "values that `--set` overrides")] = {}
+    parameters: Annotated[
+        dict[str, Any],
+        Key(Names(IDENTIFIER, ScalarValue(), "a mapping of values"), "values that `--set` overrides"),
+    ] = {}
     attributes: Annotated[Attributes | None, Key(Of(Attributes), "defaults for everything below")] = None
     image: Annotated[str | None, Key(IMAGE, "default image")] = None
     tasks: Annotated[tuple[Task, ...], Key(TASKS, "the work")] = ()
-    groups: Annotated[tuple[Group, ...], Key(Items(Of(Group), "a list of groups", least=1), "work under shared allocations")] = ()
+    groups: Annotated[
+        tuple[Group, ...], Key(Items(Of(Group), "a list of groups", least=1), "work under shared allocations")
+    ] = ()
 
 
 DOCUMENT = Of(Document)

@@ -63,7 +63,9 @@ def _overridden(name: str, text: str, node: ScalarNode, reading: Reading) -> Sca
     return value
 
 
-def _expanded(name: str, values: Mapping[str, Scalar], above: list[str], node: Node, reading: Reading) -> Scalar:
+def _expanded(
+    name: str, values: Mapping[str, Scalar], above: list[str], node: Node, reading: Reading
+) -> Scalar:
     """A parameter whose default uses other parameters."""
     value = values[name]
     if not isinstance(value, str) or "{{" not in value:

@@ -14,6 +14,7 @@ from yaml.nodes import MappingNode, Node, ScalarNode
 
 from jobman.spec.commands import Command
 from jobman.spec.kinds import (
+    TEMPLATE_SCHEMA,
     Choice,
     Duration,
     Flag,
@@ -40,7 +41,7 @@ from jobman.spec.names import (
     WORD,
 )
 from jobman.spec.reading import BAD, Reading
-from jobman.spec.records import Key, Of, Record
+from jobman.spec.records import Key, Of, Record, has_key
 from jobman.spec.yaml import is_null
 
 MAX_REPLICAS = 1_000_000
@@ -111,7 +112,9 @@ class Ranges(Kind):
         return "write a list of numbers and ranges such as `[1, 3-5]`"
 
     def schema(self) -> Schema:
-        one = {"anyOf": [{"type": "integer", "minimum": self.least, "maximum": self.most}, {"type": "string"}]}
+        one = {
+            "anyOf": [{"type": "integer", "minimum": self.least, "maximum": self.most}, {"type": "string"}]
+        }
         return {"anyOf": [one, {"type": "array", "items": one, "minItems": 1}]}
 
 
@@ -139,6 +142,13 @@ class Condition(Record, frozen=True, kw_only=True):
     reasons: Annotated[tuple[str, ...], Key(Items(_REASON, single=True), "reasons of failure")] = ()
 
 
+def _names_a_failure(condition: Condition, node: Node, reading: Reading) -> Any:
+    if not has_key(node, "exit_codes", "reasons"):
+        reading.report("JS701", node)
+        return BAD
+    return condition
+
+
 class Retries(Record, frozen=True, kw_only=True):
     """How often and when to try again."""
 
@@ -147,7 +157,7 @@ class Retries(Record, frozen=True, kw_only=True):
     limit: Annotated[int, Key(Whole(0, 10_000), "how often to try again", required=True)]
     delay: Annotated[float, Key(Duration(zero=True), "wait before the first retry")] = 0.0
     factor: Annotated[float, Key(Number(1, 1000), "each wait is this many times the one before")] = 1.0
-    on: Annotated[Condition | None, Key(Of(Condition), "retry only these failures")] = None
+    on: Annotated[Condition | None, Key(Of(Condition, _names_a_failure), "retry only these failures")] = None
 
 
 class _Limit(Whole):
@@ -172,7 +182,12 @@ class FailureRule(Record, frozen=True, kw_only=True):
             Choice(
                 ACTIONS,
                 "action",
-                {"fail": "fail-task", "failjob": "fail-job", "fail_index": "fail-task", "restart": "restart-group"},
+                {
+                    "fail": "fail-task",
+                    "failjob": "fail-job",
+                    "fail_index": "fail-task",
+                    "restart": "restart-group",
+                },
             ),
             "what to do",
             required=True,
@@ -181,7 +196,7 @@ class FailureRule(Record, frozen=True, kw_only=True):
 
 
 def _rule_selects(rule: FailureRule, node: Node, reading: Reading) -> Any:
-    if not (rule.exit_codes or rule.reasons or rule.replicas):
+    if not has_key(node, "exit_codes", "reasons", "replicas"):
         reading.report("JS701", node)
         return BAD
     return rule
@@ -196,7 +211,7 @@ class Success(Record, frozen=True, kw_only=True):
 
 
 def _success_says(success: Success, node: Node, reading: Reading) -> Any:
-    if not success.replicas and success.count is None:
+    if not has_key(node, "replicas", "count"):
         reading.report("JS702", node)
         return BAD
     return success
@@ -207,39 +222,42 @@ class Hooks(Record, frozen=True, kw_only=True):
 
     noun = "`hooks`"
     habits = {"prolog": "before", "epilog": "after", "pre": "before", "post": "after", "pre_stop": "on_stop"}
-    before: Annotated[tuple[str, ...], Key(Command(), "runs before the command; its failure fails the copy")] = ()
+    before: Annotated[
+        tuple[str, ...], Key(Command(), "runs before the command; its failure fails the copy")
+    ] = ()
     after: Annotated[tuple[str, ...], Key(Command(), "runs after the command, whatever its outcome")] = ()
     on_stop: Annotated[tuple[str, ...], Key(Command(), "runs first when the copy is asked to stop")] = ()
+
+
+class SignalName(Choice):
+    """A signal, with or without its SIG."""
+
+    def __init__(self) -> None:
+        super().__init__(SIGNALS, "signal")
+
+    def read(self, node: Node, reading: Reading) -> Any:
+        if isinstance(node, ScalarNode):
+            name = reading.text(node).upper().removeprefix("SIG")
+            if name in SIGNALS:
+                return name
+        return super().read(node, reading)
+
+    def schema(self) -> Schema:
+        return {"anyOf": [{"enum": [*SIGNALS, *(f"SIG{name}" for name in SIGNALS)]}, TEMPLATE_SCHEMA]}
 
 
 class Signal(Record, frozen=True, kw_only=True):
     """A warning before the time limit."""
 
     noun = "`signal`"
-    name: Annotated[str, Key(Choice(SIGNALS, "signal"), "the signal to send", required=True)]
+    name: Annotated[str, Key(SignalName(), "the signal to send", required=True)]
     before: Annotated[float, Key(Duration(), "how long before the limit")] = 60.0
 
 
-class _SignalName(Choice):
-    """A signal with or without its SIG."""
-
+class _SignalOnly(SignalName):
     def read(self, node: Node, reading: Reading) -> Any:
-        name = super().read(_without_sig(node), reading)
+        name = super().read(node, reading)
         return BAD if name is BAD else Signal(name=name)
-
-
-def _without_sig(node: Node) -> Node:
-    if isinstance(node, ScalarNode) and node.value.upper().startswith("SIG"):
-        return ScalarNode(node.tag, node.value[3:].upper(), node.start_mark, node.end_mark)
-    return node
-
-
-class _SignalMapping(Of):
-    def read(self, node: Node, reading: Reading) -> Any:
-        if isinstance(node, MappingNode):
-            pairs = [(key, _without_sig(value) if key.value == "name" else value) for key, value in node.value]
-            node = MappingNode(node.tag, pairs, node.start_mark, node.end_mark, node.flow_style)
-        return super().read(node, reading)
 
 
 PORT_NUMBER = Whole(1, 65535, "a port number")
@@ -251,7 +269,7 @@ class _PortReference(Kind):
     noun = "a port number or the name of a port"
 
     def read(self, node: Node, reading: Reading) -> Any:
-        if isinstance(node, ScalarNode) and re.fullmatch(r"\d+", node.value):
+        if isinstance(node, ScalarNode) and re.fullmatch(r"\d+", reading.text(node)):
             number = PORT_NUMBER.read(node, reading)
             return BAD if number is BAD else str(number)
         return IDENTIFIER_OR_NAME.read(node, reading)
@@ -314,7 +332,7 @@ class Check(Record, frozen=True, kw_only=True):
 
 
 def _one_probe(check: Check, node: Node, reading: Reading) -> Any:
-    given = [name for name in ("exec", "http", "tcp") if getattr(check, name)]
+    given = [name for name in ("exec", "http", "tcp") if has_key(node, name)]
     if len(given) != 1:
         reading.report("JS703", node, found=" and ".join(given) or "none of them")
         return BAD
@@ -354,7 +372,9 @@ class _RelationTo(Items):
         return BAD if names is BAD else Relation(tasks=names)
 
 
-RELATION = Forms("a task's name or a relation", scalar=_RelationTo(), items=_RelationTo(), mapping=Of(Relation))
+RELATION = Forms(
+    "a task's name or a relation", scalar=_RelationTo(), items=_RelationTo(), mapping=Of(Relation)
+)
 
 
 class Spread(Record, frozen=True, kw_only=True):
@@ -378,7 +398,9 @@ class Placement(Record, frozen=True, kw_only=True):
     apart: Annotated[Relation | None, Key(RELATION, "away from these tasks' copies")] = None
     spread: Annotated[
         Spread | None,
-        Key(Forms("a topology level", scalar=_SpreadBy(), mapping=Of(Spread)), "evenly over a topology level"),
+        Key(
+            Forms("a topology level", scalar=_SpreadBy(), mapping=Of(Spread)), "evenly over a topology level"
+        ),
     ] = None
     exclusive: Annotated[bool, Key(Flag(), "share no node with other jobs")] = False
 
@@ -386,7 +408,9 @@ class Placement(Record, frozen=True, kw_only=True):
 class Runtime(Record, frozen=True, kw_only=True):
     noun = "`runtime`"
     class_: Annotated[str | None, Key(NAME, "runtime class", name="class")] = None
-    os: Annotated[str | None, Key(Choice(("linux", "windows"), "operating system"), "operating system")] = None
+    os: Annotated[str | None, Key(Choice(("linux", "windows"), "operating system"), "operating system")] = (
+        None
+    )
 
 
 class _RuntimeClass(Text):
@@ -424,7 +448,7 @@ class EnvFrom(Record, frozen=True, kw_only=True):
 
 
 def _one_origin(entry: EnvFrom, node: Node, reading: Reading) -> Any:
-    given = [name for name in ("secret", "config", "file") if getattr(entry, name)]
+    given = [name for name in ("secret", "config", "file") if has_key(node, name)]
     if len(given) != 1:
         reading.report("JS704", node, found=" and ".join(given) or "none of them")
         return BAD
@@ -433,8 +457,12 @@ def _one_origin(entry: EnvFrom, node: Node, reading: Reading) -> Any:
 
 class Capabilities(Record, frozen=True, kw_only=True):
     noun = "`capabilities`"
-    add: Annotated[tuple[str, ...], Key(Items(Text("a capability", r"[A-Z_]+", "upper case"), unique=True), "give")] = ()
-    drop: Annotated[tuple[str, ...], Key(Items(Text("a capability", r"[A-Z_]+", "upper case"), unique=True), "take")] = ()
+    add: Annotated[
+        tuple[str, ...], Key(Items(Text("a capability", r"[A-Z_]+", "upper case"), unique=True), "give")
+    ] = ()
+    drop: Annotated[
+        tuple[str, ...], Key(Items(Text("a capability", r"[A-Z_]+", "upper case"), unique=True), "take")
+    ] = ()
 
 
 _UMASK = Text("an octal mode", r"0?o?[0-7]{3,4}", "three or four octal digits")
@@ -455,22 +483,17 @@ class Security(Record, frozen=True, kw_only=True):
     }
     uid: Annotated[int | None, Key(Whole(0, 2**31 - 1, "a user id"), "user id of the copies")] = None
     gid: Annotated[int | None, Key(Whole(0, 2**31 - 1, "a group id"), "group id of the copies")] = None
-    groups: Annotated[tuple[int, ...], Key(Items(Whole(0, 2**31 - 1), unique=True), "further group ids")] = ()
+    groups: Annotated[
+        tuple[int, ...] | None, Key(Items(Whole(0, 2**31 - 1), unique=True), "further group ids")
+    ] = None
     capabilities: Annotated[Capabilities | None, Key(Of(Capabilities), "Linux capabilities")] = None
-    privileged: Annotated[bool, Key(Flag(), "every right on the node")] = False
+    privileged: Annotated[bool | None, Key(Flag(), "every right on the node")] = None
     no_new_privileges: Annotated[
         bool | None, Key(Flag(), "no rights gained by running a program; on unless privileged")
     ] = None
-    read_only_root: Annotated[bool, Key(Flag(), "the image cannot be written to")] = False
+    read_only_root: Annotated[bool | None, Key(Flag(), "the image cannot be written to")] = None
     umask: Annotated[str | None, Key(_UMASK, "mode bits taken from new files")] = None
     seccomp: Annotated[str | None, Key(WORD, "seccomp profile: `default`, `unconfined` or a path")] = None
-
-
-def _not_both(security: Security, node: Node, reading: Reading) -> Any:
-    if security.privileged and security.no_new_privileges:
-        reading.report("JS708", node)
-        return BAD
-    return security
 
 
 class Device(Record, frozen=True, kw_only=True):
@@ -480,7 +503,9 @@ class Device(Record, frozen=True, kw_only=True):
     class_: Annotated[str, Key(LABEL_KEY, "device class", name="class", required=True)]
     name: Annotated[str | None, Key(NAME, "name of the claim")] = None
     count: Annotated[int, Key(Whole(1, 1024), "how many")] = 1
-    selectors: Annotated[tuple[str, ...], Key(Items(WORD, single=True), "expressions a device must satisfy")] = ()
+    selectors: Annotated[
+        tuple[str, ...], Key(Items(WORD, single=True), "expressions a device must satisfy")
+    ] = ()
     shared: Annotated[bool, Key(Flag(), "all copies share one claim")] = False
 
 
@@ -593,7 +618,9 @@ class Port(Record, frozen=True, kw_only=True):
     habits = {"container_port": "port", "number": "port", "containerport": "port"}
     name: Annotated[str | None, Key(IDENTIFIER_OR_NAME, "its name, for `PORT_NAME` variables")] = None
     port: Annotated[int | None, Key(PORT_NUMBER, "its number; without it a free one is found")] = None
-    protocol: Annotated[str, Key(Choice(("tcp", "udp", "sctp"), "protocol", {"http": "tcp"}), "protocol")] = "tcp"
+    protocol: Annotated[str, Key(Choice(("tcp", "udp", "sctp"), "protocol", {"http": "tcp"}), "protocol")] = (
+        "tcp"
+    )
     expose: Annotated[bool, Key(Flag(), "reachable from outside the job")] = False
 
 
@@ -601,7 +628,7 @@ class _PortForm(Kind):
     noun = "a port number or name"
 
     def read(self, node: Node, reading: Reading) -> Any:
-        if isinstance(node, ScalarNode) and re.fullmatch(r"\d+", node.value):
+        if isinstance(node, ScalarNode) and re.fullmatch(r"\d+", reading.text(node)):
             number = PORT_NUMBER.read(node, reading)
             return BAD if number is BAD else Port(port=number)
         name = IDENTIFIER_OR_NAME.read(node, reading)
@@ -612,7 +639,7 @@ class _PortForm(Kind):
 
 
 def _named_or_numbered(port: Port, node: Node, reading: Reading) -> Any:
-    if port.name is None and port.port is None:
+    if not has_key(node, "name", "port"):
         reading.report("JS707", node)
         return BAD
     return port
@@ -621,84 +648,89 @@ def _named_or_numbered(port: Port, node: Node, reading: Reading) -> Any:
 class Network(Record, frozen=True, kw_only=True):
     noun = "`network`"
     connect: Annotated[
-        tuple[str, ...], Key(Items(JOB_REFERENCE, single=True, unique=True), "jobs to overlap with and to reach")
+        tuple[str, ...],
+        Key(Items(JOB_REFERENCE, single=True, unique=True), "jobs to overlap with and to reach"),
     ] = ()
     isolated: Annotated[bool, Key(Flag(), "no traffic from or to other jobs")] = False
 
 
-class Policies(Record, frozen=True, kw_only=True):
-    """Every policy a task, a group or the document may carry."""
+class Inherited(Record, frozen=True, kw_only=True):
+    """Settings that everything below inherits, the nearest winning."""
 
-    noun = "a policy"
-    # Policies of the thing they are written on.
-    retries: Annotated[
-        Retries | None,
-        Key(Forms("a number of retries", scalar=_Limit(0, 10_000), mapping=Of(Retries)), "try again after a failure"),
-    ] = None
-    parallelism: Annotated[int | None, Key(Whole(1, MAX_REPLICAS), "at most so many replicas at once")] = None
-    completions: Annotated[int | None, Key(Whole(1, MAX_REPLICAS), "done when so many replicas succeeded")] = None
-    max_failed: Annotated[int | None, Key(Whole(0, MAX_REPLICAS), "give up when more replicas failed")] = None
-    on_failure: Annotated[
-        tuple[FailureRule, ...],
-        Key(Items(Of(FailureRule, _rule_selects), "a list of failure rules", least=1), "failure policy, first match wins"),
-    ] = ()
-    success: Annotated[Success | None, Key(Of(Success, _success_says), "done early; the rest is stopped")] = None
-    hold: Annotated[bool, Key(Flag(), "wait for `jobman release`")] = False
-    gates: Annotated[
-        tuple[str, ...], Key(Items(NAME, "a list of gate names", unique=True, single=True), "wait for `jobman gate open`")
-    ] = ()
-    hooks: Annotated[Hooks | None, Key(Of(Hooks), "commands before, after and at a stop")] = None
-    # Settings that everything below inherits.
     restart: Annotated[
         str | None,
         Key(
             Choice(
-                ("never", "on-failure", "always"), "restart policy", {"onfailure": "on-failure", "no": "never"}
+                ("never", "on-failure", "always"),
+                "restart policy",
+                {"onfailure": "on-failure", "no": "never"},
             ),
             "whether a copy that ended is started again in place",
         ),
     ] = None
     replace: Annotated[
         str | None,
-        Key(Choice(("failed", "terminating"), "replacement policy"), "when a replacement is made: once it failed, or already while it ends"),
+        Key(
+            Choice(("failed", "terminating"), "replacement policy"),
+            "when a replacement is made: once it failed, or already while it ends",
+        ),
     ] = None
     suspend: Annotated[
         str | None,
         Key(Choice(("requeue", "freeze"), "way of suspending"), "what hold does to a running job"),
     ] = None
-    grace: Annotated[float | None, Key(Duration(zero=True), "time between the request to stop and the kill")] = None
+    grace: Annotated[
+        float | None, Key(Duration(zero=True), "time between the request to stop and the kill")
+    ] = None
     signal: Annotated[
         Signal | None,
         Key(
-            Forms("a signal", scalar=_SignalName(SIGNALS, "signal"), mapping=_SignalMapping(Signal)),
+            Forms("a signal", scalar=_SignalOnly(), mapping=Of(Signal)),
             "a warning before the time limit",
         ),
     ] = None
     checks: Annotated[Checks | None, Key(Of(Checks), "probes: ready, alive, started")] = None
     placement: Annotated[Placement | None, Key(Of(Placement), "where the copies may go")] = None
     priority: Annotated[
-        str | None, Key(Text("the name of a priority class", r"[A-Za-z][A-Za-z0-9._-]{0,62}", "a name, not a number"), "a named class")
+        str | None,
+        Key(
+            Text("the name of a priority class", r"[A-Za-z][A-Za-z0-9._-]{0,62}", "a name, not a number"),
+            "a named class",
+        ),
     ] = None
     scheduler: Annotated[str | None, Key(NAME, "another scheduler by name")] = None
     runtime: Annotated[
         Runtime | None,
-        Key(Forms("a runtime class", scalar=_RuntimeClass(), mapping=Of(Runtime)), "runtime class and operating system"),
+        Key(
+            Forms("a runtime class", scalar=_RuntimeClass(), mapping=Of(Runtime)),
+            "runtime class and operating system",
+        ),
     ] = None
     identity: Annotated[str | None, Key(NAME, "service account the copies act as")] = None
     secrets: Annotated[
         tuple[Secret, ...],
-        Key(Items(Forms("a secret", scalar=_SecretName(), mapping=Of(Secret)), "a list of secrets"), "secrets and licence tokens"),
+        Key(
+            Items(Forms("a secret", scalar=_SecretName(), mapping=Of(Secret)), "a list of secrets"),
+            "secrets and licence tokens",
+        ),
     ] = ()
     env_from: Annotated[
-        tuple[EnvFrom, ...], Key(Items(Of(EnvFrom, _one_origin), "a list of origins"), "environment from elsewhere")
+        tuple[EnvFrom, ...],
+        Key(Items(Of(EnvFrom, _one_origin), "a list of origins"), "environment from elsewhere"),
     ] = ()
     profiles: Annotated[
-        tuple[str, ...], Key(Items(NAME, "a list of profile names", unique=True, single=True), "named contexts of the settings")
+        tuple[str, ...],
+        Key(
+            Items(NAME, "a list of profile names", unique=True, single=True), "named contexts of the settings"
+        ),
     ] = ()
-    security: Annotated[Security | None, Key(Of(Security, _not_both), "security context")] = None
+    security: Annotated[Security | None, Key(Of(Security), "security context")] = None
     devices: Annotated[
         tuple[Device, ...],
-        Key(Items(Forms("a device", scalar=_DeviceClass(), mapping=Of(Device)), "a list of devices"), "device claims"),
+        Key(
+            Items(Forms("a device", scalar=_DeviceClass(), mapping=Of(Device)), "a list of devices"),
+            "device claims",
+        ),
     ] = ()
     volumes: Annotated[
         tuple[Volume, ...], Key(Items(Of(Volume, _fits_its_kind), "a list of volumes"), "storage on demand")
@@ -706,18 +738,63 @@ class Policies(Record, frozen=True, kw_only=True):
     ports: Annotated[
         tuple[Port, ...],
         Key(
-            Items(Forms("a port", scalar=_PortForm(), mapping=Of(Port, _named_or_numbered)), "a list of ports", single=True),
+            Items(
+                Forms("a port", scalar=_PortForm(), mapping=Of(Port, _named_or_numbered)),
+                "a list of ports",
+                single=True,
+            ),
             "ports the copies listen on",
         ),
     ] = ()
     result_file: Annotated[str | None, Key(PATH, "its last 4 KiB are kept with the job")] = None
 
 
+class Policies(Inherited, frozen=True, kw_only=True):
+    """Every policy a task, a group or the document may carry: its own, and what it inherits."""
+
+    retries: Annotated[
+        Retries | None,
+        Key(
+            Forms("a number of retries", scalar=_Limit(0, 10_000), mapping=Of(Retries)),
+            "try again after a failure",
+        ),
+    ] = None
+    parallelism: Annotated[int | None, Key(Whole(1, MAX_REPLICAS), "at most so many replicas at once")] = None
+    completions: Annotated[
+        int | None, Key(Whole(1, MAX_REPLICAS), "done when so many replicas succeeded")
+    ] = None
+    max_failed: Annotated[int | None, Key(Whole(0, MAX_REPLICAS), "give up when more replicas failed")] = None
+    on_failure: Annotated[
+        tuple[FailureRule, ...],
+        Key(
+            Items(Of(FailureRule, _rule_selects), "a list of failure rules", least=1),
+            "failure policy, first match wins",
+        ),
+    ] = ()
+    success: Annotated[Success | None, Key(Of(Success, _success_says), "done early; the rest is stopped")] = (
+        None
+    )
+    hold: Annotated[bool, Key(Flag(), "wait for `jobman release`")] = False
+    gates: Annotated[
+        tuple[str, ...],
+        Key(Items(NAME, "a list of gate names", unique=True, single=True), "wait for `jobman gate open`"),
+    ] = ()
+    hooks: Annotated[Hooks | None, Key(Of(Hooks), "commands before, after and at a stop")] = None
+
+
 class Bonds(Record, frozen=True, kw_only=True):
     """What binds the tasks of a group or a document together."""
 
     coordinator: Annotated[
-        str | None, Key(Text("a task", rf"{NAME.pattern.pattern if NAME.pattern else ''}(?:/[A-Za-z0-9._-]+)*", "`TASK` or `TASK/REPLICA`"), "the copy others report to: TASK or TASK/REPLICA")
+        str | None,
+        Key(
+            Text(
+                "a task",
+                rf"{NAME.pattern.pattern if NAME.pattern else ''}(?:/[A-Za-z0-9._-]+)*",
+                "`TASK` or `TASK/REPLICA`",
+            ),
+            "the copy others report to: TASK or TASK/REPLICA",
+        ),
     ] = None
     network: Annotated[Network | None, Key(Of(Network), "connected jobs and isolation")] = None
 
@@ -738,5 +815,14 @@ INHERITED = (
     "result_file",
 )
 MERGED_BY_NAME = ("secrets", "env_from", "profiles", "devices", "volumes", "ports")
-OWN = ("retries", "parallelism", "completions", "max_failed", "on_failure", "success", "hold", "gates", "hooks")
-
+OWN = (
+    "retries",
+    "parallelism",
+    "completions",
+    "max_failed",
+    "on_failure",
+    "success",
+    "hold",
+    "gates",
+    "hooks",
+)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, datetime
+from itertools import pairwise
 
 _DURATION_UNITS = {"d": 86400, "h": 3600, "m": 60, "s": 1, "ms": 0.001}
 _DURATION = re.compile(r"(?:\d+(?:\.\d+)?(?:ms|d|h|m|s))+\Z")
@@ -34,7 +35,7 @@ def parse_duration(text: str) -> float | None:
 def _units_fall(text: str) -> bool:
     """`1h30m` and not `30m1h` or `1m1m`: each unit once, from large to small."""
     sizes = [_DURATION_UNITS[unit] for _, unit in _DURATION_PART.findall(text)]
-    return all(a > b for a, b in zip(sizes, sizes[1:], strict=False))
+    return all(a > b for a, b in pairwise(sizes))
 
 
 def format_duration(seconds: float) -> str:
@@ -65,7 +66,8 @@ def duration_hint(text: str) -> str:
 def _from_clock(match: re.Match[str]) -> str:
     days, first, second, third = (int(group) if group else 0 for group in match.groups())
     if match[4] is None and match[1] is None:
-        return f"{format_duration(first * 3600 + second * 60)}` for hours and minutes or `{format_duration(first * 60 + second)}"
+        hours, minutes = format_duration(first * 3600 + second * 60), format_duration(first * 60 + second)
+        return f"{hours}` for hours and minutes or `{minutes}"
     return format_duration(days * 86400 + first * 3600 + second * 60 + third)
 
 
@@ -106,10 +108,10 @@ def parse_amount(text: str) -> float | None:
 
 
 def parse_moment(text: str) -> tuple[str, bool] | None:
-    """A moment in UTC as ISO 8601, or `+SECONDS` after submission; the flag tells whether the zone was given."""
+    """A moment in UTC as ISO 8601, or `+SECONDS` after submission; and whether the zone was given."""
     if text.startswith("+"):
         seconds = parse_duration(text[1:])
-        return None if seconds is None else (f"+{seconds:g}s", True)
+        return None if seconds is None else (f"+{int(seconds) if seconds.is_integer() else seconds}s", True)
     try:
         moment = datetime.fromisoformat(text)
     except ValueError:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from typing import Any, Final
 
 from yaml.nodes import MappingNode, Node, ScalarNode
@@ -27,6 +26,7 @@ class Reading:
         self.matrix: frozenset[str] = frozenset()
         self.matrix_keys: frozenset[str] = frozenset()
         self.used: set[str] = set()
+        self._undefined_in: set[int] = set()
         self.enclosing: list[tuple[Any, Node]] = []
 
     def report(
@@ -40,8 +40,12 @@ class Reading:
         **values: Any,
     ) -> None:
         """Record a problem at a node, or at the culprit inside its text."""
+        if node is not None and id(node) in self._undefined_in and code != "JS801":
+            return  # Whatever else is wrong with it follows from the parameter that is missing.
         place = place_of(node, self.source) if node is not None else None
-        others = tuple(Related(place_of(other, self.source), text) for other, text in related if other is not None)
+        others = tuple(
+            Related(place_of(other, self.source), text) for other, text in related if other is not None
+        )
         text = self.source.line(place.line) if place else ""
         if culprit and place is not None:
             place = _narrowed(place, text, culprit)
@@ -86,10 +90,11 @@ class Reading:
         return TEMPLATE.sub(value, text)
 
     def _undefined(self, name: str, node: Node, written: str) -> None:
+        self._undefined_in.add(id(node))
         known = [*self.values, *self.matrix_keys]
         meant = closest(name, known)
         if name in self.matrix:
-            hint = "values of the matrix stand in what a replica runs: its command, image, steps, attributes and hooks"
+            hint = "an axis stands in what a replica runs: command, image, steps, attributes, hooks"
         elif meant:
             hint = f"did you mean `{{{{{meant}}}}}`?"
         elif name.startswith("user."):
@@ -164,5 +169,3 @@ def describe(node: Node) -> str:
 
 def _quoted(text: str) -> str:
     return '"' + text.replace("\n", "\\n") + '"'
-
-

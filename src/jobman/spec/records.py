@@ -1,4 +1,4 @@
-"""Records: mappings with known keys. A class declares the keys; reading, schema and documents follow from it."""
+"""Records: mappings with known keys. A class declares them; reading and schema follow from it."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from functools import cache
 from typing import Any, ClassVar, get_type_hints
 
 import msgspec
-from yaml.nodes import MappingNode, Node
+from yaml.nodes import MappingNode, Node, ScalarNode
 
 from jobman.spec.kinds import Kind, Schema
 from jobman.spec.problems import Edit
-from jobman.spec.reading import BAD, Reading, key_node
+from jobman.spec.reading import BAD, Reading, child, key_node
 from jobman.spec.suggest import closest, listing
 from jobman.spec.yaml import is_null
 
@@ -87,7 +87,6 @@ class Of(Kind):
             return self.refuse(node, reading)
         table = self._table or self._make_table()
         values: dict[str, Any] = {}
-        complete = True
         reading.enclosing.append((self.cls, node))
         for key, value in node.value:
             entry = table.get(key.value)
@@ -96,17 +95,14 @@ class Of(Kind):
                 continue
             if is_null(value):
                 reading.report("JS104", key, noun=keys_of(self.cls)[key.value][1].kind.noun)
-                complete = False
                 continue
             read = entry[1](value, reading)
-            if read is BAD:
-                complete = False
-            else:
+            if read is not BAD:
                 values[entry[0]] = read
         reading.enclosing.pop()
-        return self._build(values, node, reading, complete)
+        return self._build(values, node, reading)
 
-    def _build(self, values: dict[str, Any], node: MappingNode, reading: Reading, complete: bool) -> Any:
+    def _build(self, values: dict[str, Any], node: MappingNode, reading: Reading) -> Any:
         present = {key.value for key, _ in node.value}
         for name, (field, key) in self._required().items():
             if name not in present:
@@ -114,7 +110,7 @@ class Of(Kind):
             if field not in values:
                 return BAD
         record = self._element(values, node) if self.is_element else self.cls(**values)
-        return self.check(record, node, reading) if self.check and complete else record
+        return self.check(record, node, reading) if self.check else record
 
     def _element(self, values: dict[str, Any], node: MappingNode) -> Any:
         own = {field: values[field] for field in values if field in self.cls.__struct_fields__}
@@ -131,6 +127,11 @@ class Of(Kind):
         return {"$ref": f"#/$defs/{self.cls.__name__}"}
 
 
+def has_key(node: Node, *names: str) -> bool:
+    """Whether a mapping was given one of the keys, rightly or wrongly."""
+    return isinstance(node, MappingNode) and any(key.value in names for key, _ in node.value)
+
+
 @cache
 def required_keys(cls: type[Record]) -> dict[str, tuple[str, Key]]:
     return {name: entry for name, entry in keys_of(cls).items() if entry[1].required}
@@ -142,7 +143,8 @@ def report_unknown_key(
     """Say which key was meant, or where this one belongs."""
     word = key.value
     if word in cls.retired:
-        reading.report("JS107", key, key=word, noun=cls.noun, hint=cls.retired[word])
+        hint = cls.retired[word].replace("VALUE", _shown(value, word))
+        reading.report("JS107", key, key=word, noun=cls.noun, hint=hint)
         return
     known = [name for name in keys_of(cls) if key_node(node, name) is node]
     meant = closest(word, keys_of(cls), cls.habits)
@@ -160,6 +162,13 @@ def report_unknown_key(
     else:
         guess = f"did you mean `{meant}`?" if meant else f"{cls.noun} knows {listing(sorted(keys_of(cls)))}"
         reading.report("JS101", key, key=word, noun=cls.noun, hint=guess)
+
+
+def _shown(value: Node, word: str) -> str:
+    """The author's own value, for an advice that can be copied."""
+    if isinstance(value, MappingNode):
+        value = child(value, word) or value
+    return str(value.value) if isinstance(value, ScalarNode) and value.value else "…"
 
 
 def _enclosing_with(word: str, reading: Reading) -> tuple[type[Record], int] | None:
@@ -186,7 +195,9 @@ def _move_out(key: Node, value: Node, node: MappingNode, reading: Reading) -> tu
     source = reading.source
     first = key.start_mark.line
     last = _last_line(value, first, key.start_mark.column, source.lines)
-    end_of_mapping = max(_last_line(v, k.start_mark.line, k.start_mark.column, source.lines) for k, v in node.value)
+    end_of_mapping = max(
+        _last_line(v, k.start_mark.line, k.start_mark.column, source.lines) for k, v in node.value
+    )
     lines = source.lines[first : last + 1]
     moved = "".join((line[shift:] if line[:shift].isspace() else line) + "\n" for line in lines)
     start = source.line_starts[first]
@@ -228,5 +239,3 @@ def record_schema(cls: type[Record]) -> Schema:
     if required := sorted(required_keys(cls)):
         schema["required"] = required
     return schema
-
-

@@ -10,6 +10,7 @@ from jobman.spec.contexts import Context, Origin, site_context
 from jobman.spec.expressions import MAX_ALTERNATIVES
 from jobman.spec.model import Document, Group, Shape, Task
 from jobman.spec.reading import Reading, child, key_node
+from jobman.spec.records import has_key
 from jobman.spec.shapes import Alternative, Alternatives, add, misfit
 from jobman.spec.shaping import Shapes, merge_requires
 from jobman.spec.site import Profile, Site
@@ -40,13 +41,19 @@ class Unit:
     )
 
     def __init__(
-        self, written: Task | Group, name: str, parent: Unit | None, context: Context, origin: Origin, order: int
+        self,
+        written: Task | Group | Document,
+        name: str,
+        parent: Unit | None,
+        context: Context,
+        origin: Origin,
+        order: int,
     ) -> None:
-        self.written = written
+        self.written: Any = written
         self.kind = "group" if isinstance(written, Group) else "task"
         self.name = name
-        self.id = f"{parent.id}/{name}" if parent is not None and parent.parent is not None else name
-        self.parent = parent
+        self.id: str = f"{parent.id}/{name}" if parent is not None and parent.parent is not None else name
+        self.parent: Unit | None = parent
         self.context = context
         self.origin = origin
         self.order = order
@@ -59,7 +66,8 @@ class Unit:
 
     @property
     def given(self) -> dict[str, Any]:
-        return self.written.given
+        given: dict[str, Any] = self.written.given
+        return given
 
     @property
     def is_group(self) -> bool:
@@ -68,12 +76,25 @@ class Unit:
     @property
     def replicas(self) -> int:
         written = self.written
+        if isinstance(written, Document):
+            return sum(unit.replicas * unit._inner_replicas for unit in self.children if not unit.is_service)
         if isinstance(written, Task) and written.matrix:
             total = 1
             for values in written.matrix.values():
                 total *= len(values)
             return total
         return written.replicas or 1
+
+    @property
+    def is_service(self) -> bool:
+        return isinstance(self.written, Task) and self.written.service
+
+    @property
+    def _inner_replicas(self) -> int:
+        """Replicas of tasks in one run of it."""
+        if not self.is_group:
+            return 1
+        return sum(unit.replicas * unit._inner_replicas for unit in self.children if not unit.is_service)
 
     @property
     def surrounding(self) -> Unit | None:
@@ -120,7 +141,7 @@ class _Resolver:
         origin = Origin("document", "", self.document.node)
         profiles = self._profiles(self.document, label_bound=True)
         context = site_context(self.site).inside(self.document, origin, profiles)
-        root = Unit(self.document, "", None, context, origin, 0)  # type: ignore[arg-type]
+        root = Unit(self.document, "", None, context, origin, 0)
         for name, shape in self.document.resources.items():
             self._check_named(name, shape)
         self._index_groups()
@@ -157,7 +178,9 @@ class _Resolver:
                 edges.setdefault(owner, []).append(name)
             else:
                 meant = closest(name, self.groups)
-                known = f"the groups are {listing(self.groups)}" if self.groups else "define it under `groups`"
+                known = (
+                    f"the groups are {listing(self.groups)}" if self.groups else "define it under `groups`"
+                )
                 hint = f"did you mean `{meant}`?" if meant else known
                 self.reading.report("JS307", child(task.node, "group"), name=name, hint=hint)
         circle = graph.find_cycle({name: edges.get(name, []) for name in self.groups})
@@ -232,7 +255,11 @@ class _Resolver:
                 found.append(self.site.profiles[name])
                 continue
             meant = closest(name, self.site.profiles)
-            known = f"the settings have {listing(self.site.profiles)}" if self.site.profiles else "the settings have none"
+            known = (
+                f"the settings have {listing(self.site.profiles)}"
+                if self.site.profiles
+                else "the settings have none"
+            )
             hint = f"did you mean `{meant}`?" if meant else known
             self.reading.report("JS805", child(written.node, "profiles"), name=name, hint=hint)
         return found
@@ -251,16 +278,20 @@ class _Resolver:
         for unit in parent.children:
             if unit.is_group:
                 self._shape_group(unit)
-            elif not (isinstance(unit.written, Task) and unit.written.local):
+            elif not unit.written.local:
                 self._shape_task(unit, silent=reported)
 
     def _shape_group(self, unit: Unit) -> None:
         own = unit.written.resources
+        outer = unit.surrounding
         if own is not None:
             unit.alternatives = self._own_shape(unit, own)
             self._check_fit(unit)
+        elif outer is not None and outer.alternatives and not _has_shapes(unit):
+            unit.alternatives = self._inherited_shape(unit, outer)
+            unit.shape_origin = outer.shape_origin
         self._shape_children(unit)
-        if own is None:
+        if not unit.alternatives and own is None:
             unit.alternatives = self._sum(unit)
             unit.shape_origin = Origin("sum", unit.name, unit.written.node)
 
@@ -272,30 +303,41 @@ class _Resolver:
             return
         source = unit.surrounding
         if source is not None and source.alternatives:
+            if unit.is_service and len(source.children) > 1 and source.shape_origin is not None:
+                self.reading.report(
+                    "JS418", key_node(unit.written.node, "service"), name=unit.name, group=source.name
+                )
             unit.alternatives = self._inherited_shape(unit, source)
             unit.shape_origin = source.shape_origin
-        elif source is not None and source.written.resources is not None:
+        elif source is not None and has_key(source.written.node, "resources"):
             return  # The group's shape is wrong, which has been said.
         elif self.site.default_flavor:
             flavor = self.site.flavors.get(self.site.default_flavor)
             unit.alternatives = () if flavor is None else self._with_requires(unit, ((flavor,),))
             unit.shape_origin = Origin("flavor", self.site.default_flavor)
-        elif not silent and "resources" not in _keys(unit.written.node):
-            why = f"the group `{source.name}` has none either" if source else "there is no group to inherit from"
+        elif not silent and not has_key(unit.written.node, "resources"):
+            why = (
+                f"the group `{source.name}` has none either"
+                if source
+                else "there is no group to inherit from"
+            )
             what = f"the task `{unit.written.name}`" if unit.written.name else "this task"
             self.reading.report("JS411", unit.written.node, what=what, why=why)
 
     def _report_shapeless(self, group: Unit) -> bool:
         """One message for a group in which nothing has resources, instead of one per task."""
-        if group.alternatives or "resources" in _keys(group.written.node) or self.site.default_flavor:
+        if group.alternatives or has_key(group.written.node, "resources") or self.site.default_flavor:
             return False
-        needing = [u for u in group.children if not u.is_group and not getattr(u.written, "local", False)]
-        if not needing or any("resources" in _keys(u.written.node) for u in group.children):
+        needing = [u for u in group.children if not u.is_group and not u.written.local]
+        if not needing or any(has_key(u.written.node, "resources") for u in group.children):
             return False
         if any(u.is_group for u in group.children):
             return False
         self.reading.report(
-            "JS411", child(group.written.node, "name"), what=f"the group `{group.name}`", why="none of its tasks has any"
+            "JS411",
+            child(group.written.node, "name"),
+            what=f"the group `{group.name}`",
+            why="none of its tasks has any",
         )
         return True
 
@@ -361,8 +403,15 @@ class _Resolver:
                 return
 
 
+def _has_shapes(group: Unit) -> bool:
+    """Whether anything inside a group says what it needs."""
+    return any(has_key(unit.written.node, "resources") for unit in group.walk())
+
+
 def _is_bound(profile: Profile, labels: dict[str, str]) -> bool:
-    return any(labels.get(key) is not None and value in ("", labels[key]) for key, value in profile.labels.items())
+    return any(
+        labels.get(key) is not None and value in ("", labels[key]) for key, value in profile.labels.items()
+    )
 
 
 def _is_inside(parent: Unit | None, group: Group) -> bool:
@@ -378,11 +427,9 @@ def _own_requires(unit: Unit) -> dict[str, str]:
     outer = unit.parent.context.requires if unit.parent is not None else {}
     if unit.context.requires is outer:
         return {}
-    return {name: traced.value for name, traced in unit.context.requires.items() if outer.get(name) is not traced}
-
-
-def _keys(node: Any) -> set[str]:
-    return {key.value for key, _ in node.value}
+    return {
+        name: traced.value for name, traced in unit.context.requires.items() if outer.get(name) is not traced
+    }
 
 
 def _free_name(taken: set[str | None], position: int) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from jobman.spec import graph
@@ -10,6 +11,7 @@ from jobman.spec.contexts import identity_of
 from jobman.spec.model import Document, Task
 from jobman.spec.quantities import format_duration
 from jobman.spec.reading import Reading, child, key_node
+from jobman.spec.records import has_key, keys_of
 from jobman.spec.site import Site
 from jobman.spec.suggest import closest, listing
 
@@ -17,7 +19,18 @@ if TYPE_CHECKING:
     from jobman.spec.resolve import Unit
 
 Check = Callable[["Unit", Reading], None]
-_NOT_LOCAL = ("replicas", "matrix", "service", "resources", "parallelism", "completions", "max_failed", "success")
+_WORK = ("command", "group", "steps")
+_NOT_LOCAL = (
+    "image",
+    "replicas",
+    "matrix",
+    "service",
+    "resources",
+    "parallelism",
+    "completions",
+    "max_failed",
+    "success",
+)
 
 
 def check_document(document: Document, root: Unit, site: Site, reading: Reading) -> None:
@@ -25,7 +38,7 @@ def check_document(document: Document, root: Unit, site: Site, reading: Reading)
     _check_known(document.queue, site.queues, "JS806", "queues", child(document.node, "queue"), reading)
     _check_window(document, reading)
     for key in document.given:
-        for check in _SETTING_CHECKS.get(key, ()):
+        for check in _CHECKS.get(key, ()):
             check(root, reading)
     _check_environment(document, reading)
     if "coordinator" in document.given:
@@ -48,7 +61,7 @@ def check_unit(unit: Unit, site: Site, reading: Reading) -> None:
     written = unit.written
     if isinstance(written, Task):
         _check_work(unit, written, reading)
-        if written.local:
+        if written.local and unit.surrounding is not None:
             _check_local(unit, reading)
     if "attributes" in written.given:
         _check_duration(unit, reading)
@@ -56,10 +69,16 @@ def check_unit(unit: Unit, site: Site, reading: Reading) -> None:
     for key in written.given:
         for check in _CHECKS.get(key, ()):
             check(unit, reading)
+    if not unit.is_group and unit.context.settings:
+        for key, check in _IN_FORCE.items():
+            if key in unit.context.settings:
+                check(unit, reading)
     _check_priority(written, site, reading)
 
 
-def _check_known(name: str | None, known: tuple[str, ...], code: str, where: str, node: Any, reading: Reading) -> None:
+def _check_known(
+    name: str | None, known: tuple[str, ...], code: str, where: str, node: Any, reading: Reading
+) -> None:
     if name is None or not known or name in known:
         return
     meant = closest(name, known)
@@ -80,8 +99,11 @@ def _check_window(document: Document, reading: Reading) -> None:
     if relative[0] is not relative[1]:
         return
     early, late = start.earliest, start.latest
-    before = float(late[1:-1]) < float(early[1:-1]) if all(relative) else late < early
-    if before:
+    if all(relative):
+        closed = float(late[1:-1]) < float(early[1:-1])
+    else:
+        closed = datetime.fromisoformat(late) < datetime.fromisoformat(early)
+    if closed:
         reading.report(
             "JS718",
             child(document.node, "start", "latest"),
@@ -94,15 +116,28 @@ def _check_window(document: Document, reading: Reading) -> None:
 
 def _check_work(unit: Unit, task: Task, reading: Reading) -> None:
     keys = {key.value for key, _ in task.node.value}
-    misplaced = key_node(child(task.node, "resources") or task.node, "command")
-    if not keys & {"command", "group", "steps"} and misplaced.value != "command":
+    if not keys & set(_WORK) and not _meant_work(task, keys):
         reading.report("JS311", task.node)
     if task.command is not None and task.group is not None:
         reading.report("JS312", key_node(task.node, "group"), first="command", second="group")
     if task.replicas is not None and task.matrix is not None:
         reading.report("JS314", key_node(task.node, "matrix"))
+    for axis in task.matrix or ():
+        matrix = child(task.node, "matrix") or task.node
+        if axis.startswith("JOBMAN_"):
+            reading.report("JS502", key_node(matrix, axis), name=axis)
+        if axis in reading.values:
+            reading.report("JS811", key_node(matrix, axis), name=axis)
     if "local" in task.given and task.local and unit.surrounding is None:
         reading.report("JS310", key_node(task.node, "local"))
+
+
+def _meant_work(task: Task, keys: set[str]) -> bool:
+    """Whether the work is there under a wrong name or in a wrong place, which has been said already."""
+    misspelt = (closest(key, keys_of(Task), Task.habits) for key in keys - keys_of(Task).keys())
+    return has_key(child(task.node, "resources") or task.node, *_WORK) or any(
+        key in _WORK for key in misspelt
+    )
 
 
 def _check_local(unit: Unit, reading: Reading) -> None:
@@ -161,11 +196,16 @@ def _check_completions(unit: Unit, reading: Reading) -> None:
 def _check_max_failed(unit: Unit, reading: Reading) -> None:
     limit = unit.given["max_failed"]
     if limit >= unit.replicas:
-        reading.report("JS711", child(unit.written.node, "max_failed"), max_failed=limit, replicas=unit.replicas)
+        reading.report(
+            "JS711", child(unit.written.node, "max_failed"), max_failed=limit, replicas=unit.replicas
+        )
 
 
 def _check_success(unit: Unit, reading: Reading) -> None:
     success = unit.given["success"]
+    if unit.parent is None and success.replicas:
+        reading.report("JS723", child(unit.written.node, "success", "replicas"))
+        return
     _check_indexes(success.replicas, unit, child(unit.written.node, "success", "replicas"), reading)
     among = sum(high - low + 1 for low, high in success.replicas) or unit.replicas
     if success.count is not None and success.count > among:
@@ -176,8 +216,12 @@ def _check_success(unit: Unit, reading: Reading) -> None:
 def _check_rules(unit: Unit, reading: Reading) -> None:
     for position, rule in enumerate(unit.given["on_failure"]):
         where = child(unit.written.node, "on_failure", position)
-        _check_indexes(rule.replicas, unit, child(where, "replicas"), reading)
-        if rule.action == "restart-group" and unit.surrounding is None and not unit.is_group:
+        if unit.parent is None and rule.replicas:
+            reading.report("JS723", child(where, "replicas"))
+        else:
+            _check_indexes(rule.replicas, unit, child(where, "replicas"), reading)
+        has_group = unit.is_group or unit.surrounding is not None or any(u.is_group for u in unit.children)
+        if rule.action == "restart-group" and not has_group:
             reading.report("JS715", child(where, "action"))
 
 
@@ -192,16 +236,25 @@ def _check_indexes(spans: tuple[tuple[int, int], ...], unit: Unit, node: Any, re
 
 
 def _check_signal(unit: Unit, reading: Reading) -> None:
-    node = child(unit.written.node, "signal")
+    """The signal in force against the limit in force, wherever either was written."""
+    traced = unit.context.settings["signal"]
     duration = unit.context.attributes.get("duration")
-    warning = unit.given["signal"]
     if duration is None:
-        if not unit.is_group and unit.parent is not None:
-            reading.report("JS722", node)
-    elif warning.before >= duration.value:
+        reading.report("JS722", child(traced.origin.node, "signal"))
+    elif traced.value.before >= duration.value:
         reading.report(
-            "JS716", node, before=format_duration(warning.before), duration=format_duration(duration.value)
+            "JS716",
+            child(traced.origin.node, "signal"),
+            related=((child(duration.origin.node, "attributes", "duration"), "the limit"),),
+            before=format_duration(traced.value.before),
+            duration=format_duration(duration.value),
         )
+
+
+def _check_security(unit: Unit, reading: Reading) -> None:
+    traced = unit.context.settings["security"]
+    if traced.value.privileged and traced.value.no_new_privileges:
+        reading.report("JS708", child(traced.origin.node, "security"))
 
 
 def _check_ports(unit: Unit, reading: Reading) -> None:
@@ -213,15 +266,21 @@ def _check_ports(unit: Unit, reading: Reading) -> None:
         if not probe or probe.port.isdigit() or probe.port in names:
             continue
         meant = closest(probe.port, names)
-        hint = f"did you mean `{meant}`?" if meant else f"the ports are {listing(names)}" if names else "add it to `ports`"
+        hint = (
+            f"did you mean `{meant}`?"
+            if meant
+            else f"the ports are {listing(names)}"
+            if names
+            else "add it to `ports`"
+        )
         node = child(unit.written.node, "checks", kind, "http" if check.http else "tcp", "port")
         reading.report("JS717", node, name=probe.port, hint=hint)
 
 
 def _check_restart(unit: Unit, reading: Reading) -> None:
-    written = unit.written
-    if isinstance(written, Task) and unit.given["restart"] == "always" and not written.service:
-        reading.report("JS719", child(written.node, "restart"))
+    traced = unit.context.settings["restart"]
+    if isinstance(unit.written, Task) and traced.value == "always" and not unit.written.service:
+        reading.report("JS719", child(traced.origin.node, "restart"))
 
 
 def _repeated(key: str, what: str) -> Check:
@@ -235,6 +294,14 @@ def _repeated(key: str, what: str) -> Check:
                 seen.add(name)
 
     return check
+
+
+def _check_port_numbers(unit: Unit, reading: Reading) -> None:
+    seen: set[tuple[int, str]] = set()
+    for position, port in enumerate(unit.given["ports"]):
+        if port.port is not None and (port.port, port.protocol) in seen:
+            reading.report("JS720", child(unit.written.node, "ports", position), what="port", name=port.port)
+        seen.add((port.port or 0, port.protocol))
 
 
 def _check_mounts(unit: Unit, reading: Reading) -> None:
@@ -279,9 +346,8 @@ def _check_placement(unit: Unit, reading: Reading) -> None:
 
 _SETTING_CHECKS: dict[str, tuple[Check, ...]] = {
     "checks": (_check_ports,),
-    "signal": (_check_signal,),
     "volumes": (_repeated("volumes", "volume"), _check_mounts),
-    "ports": (_repeated("ports", "port"),),
+    "ports": (_repeated("ports", "port"), _check_port_numbers),
     "secrets": (_repeated("secrets", "secret"),),
     "devices": (_repeated("devices", "device"),),
 }
@@ -291,5 +357,10 @@ _CHECKS: dict[str, tuple[Check, ...]] = {
     "max_failed": (_check_max_failed,),
     "success": (_check_success,),
     "on_failure": (_check_rules,),
-    "restart": (_check_restart,),
 }
+_IN_FORCE: dict[str, Check] = {
+    "signal": _check_signal,
+    "security": _check_security,
+    "restart": _check_restart,
+}
+"""Checks of what a task runs with, whether it was written there or inherited."""

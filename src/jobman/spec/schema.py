@@ -75,5 +75,7 @@ def _say_more(definitions: dict[str, Schema]) -> None:
     }
     definitions["Check"]["oneOf"] = [{"required": [key]} for key in ("exec", "http", "tcp")]
     definitions["EnvFrom"]["oneOf"] = [{"required": [key]} for key in ("secret", "config", "file")]
-    definitions["FailureRule"]["anyOf"] = [{"required": [key]} for key in ("exit_codes", "reasons", "replicas")]
+    definitions["FailureRule"]["anyOf"] = [
+        {"required": [key]} for key in ("exit_codes", "reasons", "replicas")
+    ]
     definitions["Success"]["anyOf"] = [{"required": [key]} for key in ("replicas", "count")]

@@ -132,7 +132,11 @@ class _Bin:
 
 def misfit(child: Alternative, parent: Alternative) -> str | None:
     """Why a child does not fit into its parent, in words; None where it does."""
-    bins = [_Bin(part.nodes, None if part.is_whole else part.per_node) for part in parent if part.nodes is not None]
+    bins = [
+        _Bin(part.nodes, None if part.is_whole else part.per_node)
+        for part in parent
+        if part.nodes is not None
+    ]
     pools = [_Bin(1, part.per_node) for part in parent if part.nodes is None]
     with_nodes = sorted((p for p in child if p.nodes is not None), key=_weight, reverse=True)
     for part in with_nodes:
@@ -187,7 +191,11 @@ def _take_slots(part: Part, bins: list[_Bin]) -> str | None:
             return None
     if not bins:
         return "there are no nodes to take it from"
-    return lack if lack and not room_for else f"it needs {_count(wanted, 'slot')}, and there is room for {room_for}"
+    return (
+        lack
+        if lack and not room_for
+        else f"it needs {_count(wanted, 'slot')}, and there is room for {room_for}"
+    )
 
 
 def _times(need: dict[str, Amount], room: dict[str, Amount] | None) -> int | None:

@@ -81,7 +81,9 @@ class Shapes:
             return ((self.site.flavors[name],),)
         known = [*self.named, *self.site.flavors]
         meant = closest(name, known)
-        hint = f"did you mean `{meant}`?" if meant else _what_is_known(list(self.named), list(self.site.flavors))
+        hint = (
+            f"did you mean `{meant}`?" if meant else _what_is_known(list(self.named), list(self.site.flavors))
+        )
         self.reading.report("JS408", node, culprit=name, name=name, hint=hint)
         return None
 
@@ -111,7 +113,7 @@ class _Tree:
         self.requires: dict[str, str] = {}
 
     def part(self, shape: Shape) -> Part | None:
-        self._visit(shape, None, 1)
+        self._visit(shape, None, 1, in_slot=False)
         if not self.good:
             return None
         if not self.slots:
@@ -128,16 +130,18 @@ class _Tree:
             requires=self.requires,
         )
 
-    def _visit(self, shape: Shape, outer: Shape | None, times: int) -> None:
+    def _visit(self, shape: Shape, outer: Shape | None, times: int, *, in_slot: bool) -> None:
         if not self._known(shape) or not self._allowed(shape, outer):
             self.good = False
             return
         self.requires.update(shape.requires)
         if shape.exclusive:
             self._exclusive(shape)
-        inner_times = self._enter(shape, times)
+        inner_times = self._enter(shape, times, in_slot=in_slot)
         if inner_times > MAX_AMOUNT:
-            self.reading.report("JS417", shape.node, type=shape.type, outer=outer.type if outer else "the job")
+            self.reading.report(
+                "JS417", shape.node, type=shape.type, outer=outer.type if outer else "the job"
+            )
             self.good = False
             return
         seen: set[str] = set()
@@ -146,9 +150,9 @@ class _Tree:
                 self.reading.report("JS413", child(inner.node, "type"), type=inner.type)
                 self.good = False
             seen.add(inner.type)
-            self._visit(inner, shape, inner_times)
+            self._visit(inner, shape, inner_times, in_slot=in_slot or shape.type == "slot")
 
-    def _enter(self, shape: Shape, times: int) -> int:
+    def _enter(self, shape: Shape, times: int, *, in_slot: bool) -> int:
         """Take the shape in; returns how many of it one node (or one slot) has for what is inside."""
         count = shape.count
         if shape.type == "node":
@@ -160,7 +164,7 @@ class _Tree:
         if self.nodes is None and not self.slots and any(_holds_node(inner) for inner in shape.with_):
             self.within.append((shape.type, count))
             return 1
-        target = self.each if self.slots else self.beside
+        target = self.each if in_slot else self.beside
         target[shape.type] = target.get(shape.type, 0) + count * times
         return int(count * times)
 
@@ -175,7 +179,11 @@ class _Tree:
             return True
         known = [*TYPES, *self.site.resource_types]
         meant = closest(shape.type, known, TYPE_HABITS)
-        hint = f"did you mean `{meant}`?" if meant else "a site's own types are listed under `resource_types` in the settings"
+        hint = (
+            f"did you mean `{meant}`?"
+            if meant
+            else "a site's own types are listed under `resource_types` in the settings"
+        )
         self.reading.report("JS410", child(shape.node, "type"), type=shape.type, hint=hint)
         return False
 
@@ -190,7 +198,11 @@ class _Tree:
         elif outer.type in self.site.resource_types and shape.type not in _CONTAINERS:
             return True
         self.reading.report(
-            "JS412", child(shape.node, "type"), inner=shape.type, outer=outer.type, hint=_placement_hint(shape, outer)
+            "JS412",
+            child(shape.node, "type"),
+            inner=shape.type,
+            outer=outer.type,
+            hint=_placement_hint(shape, outer),
         )
         return False
 
@@ -205,11 +217,13 @@ def _placement_hint(shape: Shape, outer: Shape) -> str:
     if shape.type == "node":
         return f"put the node outside: `{{type: node, count: …, with: [{{type: {outer.type}, …}}]}}`"
     if shape.type == "slot":
-        return "a shape has one kind of slot, inside the node or on its own; for two kinds use two shapes and `a&b`"
+        return "a shape has one kind of slot; for two kinds use two shapes and `a&b`"
     return f"`{outer.type}` holds nothing; write `{shape.type}` beside it"
 
 
-def merge_requires(alternatives: Alternatives, before: Mapping[str, str], after: Mapping[str, str]) -> Alternatives:
+def merge_requires(
+    alternatives: Alternatives, before: Mapping[str, str], after: Mapping[str, str]
+) -> Alternatives:
     """Facts from around a shape lose against the shape's own, those of the task win."""
     if not before and not after:
         return alternatives

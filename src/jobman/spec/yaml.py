@@ -50,7 +50,7 @@ class _TooMany(Exception):
     pass
 
 
-class _Loader(_Parser):  # type: ignore[misc, valid-type]
+class _Loader(_Parser):
     """libyaml's composer; the hooks it calls for each node are used to count, not to guess types."""
 
     def __init__(self, text: str) -> None:
@@ -118,15 +118,6 @@ def is_null(node: Node) -> bool:
     return isinstance(node, ScalarNode) and node.tag == PLAIN and NULL.match(node.value) is not None
 
 
-def data_of(node: Node) -> Any:
-    """Plain Python data of a prepared node."""
-    if isinstance(node, ScalarNode):
-        return scalar_value(node)
-    if isinstance(node, SequenceNode):
-        return [data_of(item) for item in node.value]
-    return {key.value: data_of(value) for key, value in node.value}
-
-
 def compose(source: Source, problems: Problems) -> tuple[list[Node], Source]:
     """All documents of a source, checked and with merge keys resolved, and the source they were read from.
 
@@ -150,7 +141,8 @@ def _compose_text(source: Source, problems: Problems) -> tuple[list[Node], yaml.
     try:
         loader = _Loader(source.text)
         while loader.check_node():
-            documents.append(loader.get_node())
+            node = loader.get_node()
+            documents += [] if node is None else [node]
     except _TooDeep:
         _report_limit("JS010", loader, source, problems, limit=MAX_DEPTH)
     except _TooMany:
@@ -160,7 +152,9 @@ def _compose_text(source: Source, problems: Problems) -> tuple[list[Node], yaml.
     except yaml.MarkedYAMLError as error:
         return documents, error
     except (ValueError, yaml.YAMLError) as error:
-        problems.add("JS020", Place(source.name, 1, 1, 1, 2), what=str(error), line_text=source.line(1), hint="")
+        problems.add(
+            "JS020", Place(source.name, 1, 1, 1, 2), what=str(error), line_text=source.line(1), hint=""
+        )
     return documents, None
 
 
@@ -214,8 +208,12 @@ class _Preparation:
             self._report("JS014", node)
             return 0, 0
         self._check_tag(node)
+        if isinstance(node, MappingNode) and self._unquoted_parameter(node):
+            return 1, 1
         self._open.add(id(node))
-        measured = self._measure_mapping(node) if isinstance(node, MappingNode) else self._measure_items(node.value)
+        measured = (
+            self._measure_mapping(node) if isinstance(node, MappingNode) else self._measure_items(node.value)
+        )
         self._open.discard(id(node))
         self._sizes[id(node)] = measured
         return measured
@@ -239,7 +237,7 @@ class _Preparation:
         merged: list[tuple[Node, Node]] = []
         for key, value in node.value:
             if not isinstance(key, ScalarNode):
-                self._refuse_key(node, key)
+                self._report("JS016", key)
                 continue
             text = key.value
             if text == _MERGE and key.tag is PLAIN:
@@ -271,15 +269,20 @@ class _Preparation:
                     pairs.append((inner_key, inner_value))
         return pairs
 
-    def _refuse_key(self, node: MappingNode, key: Node) -> None:
+    def _unquoted_parameter(self, node: Any) -> bool:
+        """`{{name}}` without quotes is a mapping inside a mapping: read it as the text that was meant."""
         start, end = node.start_mark, node.end_mark
+        if not node.flow_style or start.line != end.line:
+            return False
         index = self.source.index(start.line, start.column)
-        raw = self.source.text[index : index + end.column - start.column] if start.line == end.line else ""
-        if raw.startswith("{{") and raw.endswith("}}"):
-            fix = (Edit(index, index + len(raw), f'"{raw}"'),)
-            self._report("JS017", node, fix=fix, text=raw)
-        else:
-            self._report("JS016", key)
+        raw = self.source.text[index : index + end.column - start.column]
+        if not (raw.startswith("{{") and raw.endswith("}}")):
+            return False
+        fix = (Edit(index, index + len(raw), f'"{raw}"'),)
+        self._report("JS017", node, fix=fix if self.source.original is None else (), text=raw)
+        node.__class__ = ScalarNode
+        node.tag, node.value, node.style = QUOTED, raw, '"'
+        return True
 
     def _check_tag(self, node: Node) -> None:
         if node.tag is PLAIN or node.tag is QUOTED:

@@ -25,4 +25,6 @@ def error(code: str, title: str, message: str, advice: str, page: str) -> Code:
 
 
 def warning(code: str, title: str, message: str, advice: str, page: str) -> Code:
-    return Code(id=code, title=title, message=message, advice=advice, page=page, severity="warning", strict=True)
+    return Code(
+        id=code, title=title, message=message, advice=advice, page=page, severity="warning", strict=True
+    )

@@ -72,7 +72,7 @@ DOCUMENT_CODES: tuple[Code, ...] = (
         "JS112",
         "a list at the top level",
         "the document is a list; it must be a mapping",
-        "put `version: 1` and `tasks:` before the list",
+        "put `version: 1` and `{key}:` before the list",
         "A document is a mapping with keys such as `version`, `tasks` and `groups`. A bare list of tasks belongs under `tasks`; `jobman check --fix` puts it there.",
     ),
     error(
@@ -86,7 +86,7 @@ DOCUMENT_CODES: tuple[Code, ...] = (
         "JS114",
         "nothing to run",
         "the document has neither `tasks` nor `groups`",
-        "add at least one task: `tasks: [{{command: [\"echo\", \"hello\"], resources: {{type: node, count: 1}}}}]`",
+        'add at least one task: `tasks: [{{command: ["echo", "hello"], resources: {{type: node, count: 1}}}}]`',
         "A job runs tasks, alone or in groups.",
     ),
     error(

@@ -122,7 +122,7 @@ FILE_CODES: tuple[Code, ...] = (
         "parameter without quotes",
         "`{text}` is read as a mapping, because YAML gives braces a meaning",
         'quote it: `"{text}"`',
-        "A value that starts with `{{` must be quoted: `count: \"{{nodes}}\"`. Inside a longer text no quotes are needed. `jobman check --fix` adds them.",
+        'A value that starts with `{{` must be quoted: `count: "{{nodes}}"`. Inside a longer text no quotes are needed. `jobman check --fix` adds them.',
     ),
     error(
         "JS020",
@@ -179,6 +179,13 @@ FILE_CODES: tuple[Code, ...] = (
         "a value cannot start with `{character}`",
         "put the value in quotes",
         "YAML keeps `@`, `%` and the backtick for itself at the start of a value.",
+    ),
+    error(
+        "JS029",
+        "line outside its text block",
+        "this line is indented by {here} spaces and so leaves the text that starts in line {opened}",
+        "indent it by {wanted} spaces, as the other lines of the text",
+        "The lines of a text block (`|` or `>`) stand at least as deep as its first line.",
     ),
     error(
         "JS028",

@@ -61,7 +61,13 @@ NAME_CODES: tuple[Code, ...] = (
         "remove one of the references",
         "A group that runs itself, even by way of others, would never end.",
     ),
-    error("JS309", "group defined twice", "the group `{name}` is defined twice", "rename one of them", "Every group has its own name."),
+    error(
+        "JS309",
+        "group defined twice",
+        "the group `{name}` is defined twice",
+        "rename one of them",
+        "Every group has its own name.",
+    ),
     error(
         "JS310",
         "local outside a group",
@@ -73,7 +79,7 @@ NAME_CODES: tuple[Code, ...] = (
         "JS311",
         "nothing to do",
         "a task needs one of `command`, `group` and `steps`",
-        "add a command: `command: [\"echo\", \"hello\"]`",
+        'add a command: `command: ["echo", "hello"]`',
         "A task runs a command, runs a group, or only performs steps.",
     ),
     error(

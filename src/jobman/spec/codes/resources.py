@@ -36,7 +36,7 @@ RESOURCE_CODES: tuple[Code, ...] = (
     error(
         "JS406",
         "not a count",
-        "\"{text}\" is not a count",
+        '"{text}" is not a count',
         "write a whole number, at least 1",
         "Nodes, slots, sockets, cores and GPUs are counted. Memory and storage take sizes such as `4Gi`.",
     ),
@@ -117,6 +117,13 @@ RESOURCE_CODES: tuple[Code, ...] = (
         "make the counts smaller",
         "Counts multiply from the outside in.",
     ),
+    warning(
+        "JS418",
+        "service takes everything",
+        "the service `{name}` takes all of the group `{group}`, so nothing can start beside it",
+        "give it `resources` of its own",
+        "A task without resources inherits its group's, all of it. A service keeps them until the group ends.",
+    ),
     error(
         "JS421",
         "flavor without a shape",
@@ -127,7 +134,7 @@ RESOURCE_CODES: tuple[Code, ...] = (
     error(
         "JS422",
         "amount in a flavor",
-        "\"{text}\" is not an amount of {name}",
+        '"{text}" is not an amount of {name}',
         "write `1`, `500m` or `1.5` for cores, a size such as `1G` for memory, a whole number for devices",
         "Requests and limits of a flavor are written as in Kubernetes.",
     ),
