@@ -13,10 +13,10 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 from statistics import median
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
-from yaml.nodes import Node
+from yaml.nodes import Node, ScalarNode, SequenceNode
 
 from bench import Row
 from bench.spec import LARGE, ROOT, Measured, best, interleaved, measured, typical, written
@@ -25,8 +25,7 @@ from jobman.spec.model import DOCUMENT
 from jobman.spec.problems import Problems
 from jobman.spec.reading import BAD, Reading
 from jobman.spec.source import Source, read_source
-from jobman.spec.yaml import compose as compose_nodes
-from jobman.spec.yaml import data_of
+from jobman.spec.yaml import compose, scalar_value
 
 IMPORT_ROUNDS = 15
 Scalar = str | bool | int | float
@@ -110,8 +109,17 @@ def _composed(path: Path) -> tuple[Node, Source]:
     assert source is not None
     # The collector stays off: what it costs belongs to the composed tree, not to either reader.
     gc.disable()
-    nodes, source = compose_nodes(source, problems)
+    nodes, source = compose(source, problems)
     return nodes[0], source
+
+
+def _data(node: Node) -> Any:
+    """Plain data with the scalars of YAML 1.2."""
+    if isinstance(node, ScalarNode):
+        return scalar_value(node)
+    if isinstance(node, SequenceNode):
+        return [_data(item) for item in node.value]
+    return {key.value: _data(value) for key, value in node.value}
 
 
 def read_nodes(path: Path) -> Callable[[], object]:
@@ -129,13 +137,13 @@ def read_nodes(path: Path) -> Callable[[], object]:
 def construct(path: Path) -> Callable[[], object]:
     """From nodes to plain data, which pydantic needs first."""
     node, _ = _composed(path)
-    return lambda: data_of(node)
+    return lambda: _data(node)
 
 
 def read_models(path: Path) -> Callable[[], object]:
     """From nodes to plain data to models."""
     node, _ = _composed(path)
-    return lambda: Document.model_validate(data_of(node))
+    return lambda: Document.model_validate(_data(node))
 
 
 WORK = {work.__name__: work for work in (read_nodes, construct, read_models)}
@@ -174,9 +182,9 @@ def _our_messages() -> int:
 
 
 def _pydantic_messages() -> int:
-    nodes, _ = compose_nodes(Source("<text>", MISTAKE), Problems())
+    nodes, _ = compose(Source("<text>", MISTAKE), Problems())
     try:
-        Document.model_validate(data_of(nodes[0]))
+        Document.model_validate(_data(nodes[0]))
     except ValidationError as error:
         return error.error_count()
     return 0

@@ -129,7 +129,7 @@ def expected(name):
     return json.loads((BAD / f"{name}.json").read_text(encoding="utf-8"))
 
 
-@pytest.mark.parametrize("name", documents())
+@pytest.mark.parametrize("name", list(documents()))
 def test_a_wrong_document_gets_exactly_the_messages_its_author_needs(name):
     found = [written(problem) for problem in problems_of((BAD / f"{name}.yaml").read_bytes(), name=f"{name}.yaml")]
     wanted = expected(name)
@@ -141,7 +141,7 @@ def test_a_wrong_document_gets_exactly_the_messages_its_author_needs(name):
 
 
 def test_every_document_has_its_problems_and_every_list_its_document():
-    assert sorted(path.stem for path in BAD.glob("*.json")) == NAMES
+    assert NAMES == sorted(path.stem for path in BAD.glob("*.json"))
     assert [name for name in NAMES if not expected(name)] == []
 
 
@@ -150,7 +150,7 @@ def test_every_name_in_the_list_of_shortcomings_is_a_document():
 
 
 def test_every_code_of_the_catalogue_is_triggered_by_a_document_or_a_test():
-    by_documents = {problem["code"] for name in NAMES if name not in NOT_YET for problem in expected(name)}
+    by_documents = {problem["code"] for name in NAMES for problem in expected(name)}
     assert sorted(set(CODES) - by_documents) == sorted(ELSEWHERE)
 
 
@@ -285,13 +285,18 @@ def settings_problems(tmp_path, text):
     return raised.value.problems
 
 
+FOLLOWED = pytest.mark.xfail(strict=True, reason="a flavor with wrong resources is also said to have none")
+
+
 @pytest.mark.parametrize(
     ("code", "flavor", "place"),
     [
         ("JS421", "{name: small}", (1, 11)),
-        ("JS422", "{name: small, resources: {requests: {cpu: many}}}", (1, 53)),
-        ("JS422", "{name: small, resources: {requests: {cpu: 1, memory: 1GB}}}", (1, 64)),
-        ("JS423", "{name: small, resources: {requests: {cpu: 2}, limits: {cpu: 1}}}", (1, 71)),
+        pytest.param("JS422", "{name: small, resources: {requests: {cpu: many}}}", (1, 53), marks=FOLLOWED),
+        pytest.param("JS422", "{name: small, resources: {requests: {memory: 1GB}}}", (1, 56), marks=FOLLOWED),
+        pytest.param(
+            "JS423", "{name: small, resources: {requests: {cpu: 2}, limits: {cpu: 1}}}", (1, 71), marks=FOLLOWED
+        ),
     ],
 )
 def test_a_wrong_flavor_is_refused_where_it_is_written(tmp_path, code, flavor, place):
@@ -308,13 +313,13 @@ def test_a_hundred_thousand_levels_are_refused(opening):
 
 
 def test_a_chain_of_aliases_is_refused_when_it_is_too_deep():
-    chain = "".join(f"a{number}: &a{number} [*a{number - 1}]\n" for number in range(1, 2000))
+    chain = "".join(f"a{number}: &a{number} [*a{number - 1}]\n" for number in range(1, 200))
     assert "JS010" in codes_of(f"a0: &a0 [x]\n{chain}")
 
 
 def test_a_short_chain_of_aliases_is_read():
     chain = "".join(f"  a{number}: &a{number} [*a{number - 1}]\n" for number in range(1, 50))
-    text = "version: 1\nattributes: {flags: {kubernetes: {\n  a0: &a0 [x],\n"
+    text = f"version: 1\nattributes: {{flags: {{kubernetes: {{\n  a0: &a0 [x],\n"
     assert codes_of(text + chain.replace("]\n", "],\n") + "}}}\n" + TASK) == []
 
 
@@ -374,9 +379,10 @@ def test_all_problems_of_a_file_are_kept_and_the_first_are_printed(capsys):
     assert shown[-1] == "… and 4900 more; `-o json` lists them all"
 
 
+@pytest.mark.xfail(strict=True, reason="the message speaks of codecs and has no advice")
 def test_text_given_as_a_string_may_hold_half_a_character():
     problems = Problems()
     load_jobs(Source("text", "name: '\ud800'\n"), Site(), problems)
     problem = only(problems)
-    assert problem.code in ("JS008", "JS020")
-    assert problem.advice
+    assert (problem.code, problem.place.line, problem.place.column) == ("JS008", 1, 8)
+    assert problem.message == "the character U+D800 is not allowed in YAML"

@@ -20,7 +20,7 @@ def register(app: typer.Typer) -> None:
 def check(
     context: typer.Context,
     files: Annotated[
-        list[str], typer.Argument(metavar="FILE…", help="Documents to check; - is standard input.")
+        list[str], typer.Argument(metavar="FILE", help="Documents to check; - is standard input.")
     ],
     strict: Annotated[bool, typer.Option("--strict", help="Treat warnings as errors.")] = False,
     fix: Annotated[

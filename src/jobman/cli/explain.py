@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from jobman.cli.state import ExitCode, Output, Parameters, State, emit
+from jobman.cli.state import ExitCode, Output, Parameters, State, emit, make_console
 
 if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.text import Text
     from rich.tree import Tree
 
     from jobman.plan.explanation import Explained, Explanation, Value
@@ -71,15 +73,14 @@ def _draw(plan: Plan, path: Path) -> None:
 
 
 def _print(answer: Explanation, plan: Plan) -> None:
-    from rich.console import Console
     from rich.tree import Tree
 
-    console = Console(highlight=False)
+    console = make_console()
     name = answer.name or "job"
-    tree = Tree(f"[bold]{_safe(name)}[/]  {_totals(answer.at_once)} if all of it ran at once")
+    tree = Tree(_line(f"[bold]{_safe(name)}[/]  {_totals(answer.at_once)} if all of it ran at once"))
     branches: dict[str | None, Tree] = {None: tree}
     for unit in answer.units:
-        branch = branches[unit.parent].add(_title(unit))
+        branch = branches[unit.parent].add(_line(_title(unit)))
         branches[unit.id] = branch
         _add_details(branch, unit)
     console.print(tree)
@@ -87,14 +88,27 @@ def _print(answer: Explanation, plan: Plan) -> None:
     _print_features(answer, console)
 
 
-def _print_features(answer: Explanation, console: Any) -> None:
+def _print_features(answer: Explanation, console: Console) -> None:
     names = ", ".join(feature.id for feature in answer.features)
     console.print(f"[bold]features used[/] ({len(answer.features)}): {_safe(names)}")
 
 
 def _title(unit: Explained) -> str:
     title = f"[bold]{_safe(unit.name)}[/] [dim]{unit.kind}, line {unit.line}[/]  {_copies(unit)}"
-    return title + (f"  [green]after {_safe(', '.join(unit.waits_for))}[/]" if unit.waits_for else "")
+    waits = f"after {', '.join(unit.waits_for)}" if unit.waits_for else ""
+    if unit.when != "success":
+        case = "always" if unit.when == "always" else "on failure"
+        waits = f"{case}, {waits or 'after the rest'}"
+    return title + (f"  [green]{_safe(waits)}[/]" if waits else "")
+
+
+def _line(markup: str) -> Text:
+    """One line that is cut where the terminal ends."""
+    from rich.text import Text
+
+    line = Text.from_markup(markup, overflow="ellipsis")
+    line.no_wrap = True
+    return line
 
 
 def _copies(unit: Explained) -> str:
@@ -126,9 +140,11 @@ def _add_details(branch: Tree, unit: Explained) -> None:
     if unit.command:
         import shlex
 
-        branch.add(f"[dim]$[/] {_safe(_short(shlex.join(unit.command)))}")
+        branch.add(_line(f"[dim]$[/] {_safe(_short(shlex.join(unit.command)))}"))
     for value in unit.values[:_MOST_VALUES]:
-        branch.add(f"{_safe(value.key)} = {_safe(_short(_value(value)))}  [dim]← {_safe(_origin(value))}[/]")
+        branch.add(
+            _line(f"{_safe(value.key)} = {_safe(_short(_value(value)))}  [dim]← {_safe(_origin(value))}[/]")
+        )
     if len(unit.values) > _MOST_VALUES:
         branch.add(f"[dim]… and {len(unit.values) - _MOST_VALUES} more values; -o json shows all[/]")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from jobman.cli.state import Output, State, emit
+from jobman.cli.state import Output, State, emit, make_console
 
 
 def register(app: typer.Typer) -> None:
@@ -20,10 +20,9 @@ def features(context: typer.Context, output: Output = None) -> None:
     if form != "table":
         emit(list(CATALOGUE), form)
         return
-    from rich.console import Console
     from rich.table import Table
 
     table = Table("feature", "what it is", "section", box=None, pad_edge=False, header_style="bold")
     for feature in CATALOGUE:
         table.add_row(feature.id, feature.title, str(feature.section))
-    Console(highlight=False).print(table)
+    make_console().print(table)

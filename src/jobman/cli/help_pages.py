@@ -1,8 +1,8 @@
-"""`jobman help CODE`: the page of a message."""
+"""`jobman help`: the page of a message, or of a command."""
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -15,30 +15,44 @@ def register(app: typer.Typer) -> None:
 
 def help_page(
     context: typer.Context,
-    code: Annotated[
-        str | None, typer.Argument(metavar="CODE", help="A message's code, such as JS101.")
+    topic: Annotated[
+        str | None,
+        typer.Argument(metavar="CODE|COMMAND", help="A message's code such as JS101, or a command."),
     ] = None,
     output: Output = None,
 ) -> None:
-    """Explain a message by its code; without a code, list them all."""
+    """Explain a message by its code, or a command; without either, list the codes."""
     from jobman.spec.codes import CODES
-    from jobman.spec.suggest import closest
 
     state: State = context.obj
     form = state.format(output)
-    if code is None:
+    page = CODES.get((topic or "").upper())
+    if topic is None:
         _list(form)
-        return
-    page = CODES.get(code.upper())
-    if page is None:
-        meant = closest(code.upper(), CODES)
-        hint = f"; did you mean {meant}?" if meant else "; `jobman help` lists the codes"
-        typer.echo(f"jobman: there is no code {code}{hint}", err=True)
-        raise typer.Exit(ExitCode.USAGE)
-    if form != "table":
+    elif page is None:
+        _command_help(context, topic)
+    elif form == "table":
+        typer.echo(f"{page.id}: {page.title} ({page.severity})\n\n{page.page}")
+    else:
         emit(page, form)
+
+
+def _command_help(context: typer.Context, topic: str) -> None:
+    from jobman.spec.codes import CODES
+    from jobman.spec.suggest import closest
+
+    root: Any = context.parent
+    command = root.command.commands.get(topic)
+    if command is not None:
+        with command.make_context(topic, [], parent=root, resilient_parsing=True) as inner:
+            typer.echo(command.get_help(inner))
         return
-    typer.echo(f"{page.id}: {page.title} ({page.severity})\n\n{page.page}")
+    meant = closest(topic.upper(), CODES) or closest(topic, root.command.commands)
+    hint = (
+        f"did you mean {meant}?" if meant else "`jobman help` lists the codes, `jobman --help` the commands"
+    )
+    typer.echo(f"jobman: there is no code or command {topic}; {hint}", err=True)
+    raise typer.Exit(ExitCode.USAGE)
 
 
 def _list(form: str) -> None:

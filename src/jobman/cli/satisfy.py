@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from jobman.cli.state import ExitCode, Output, Parameters, State, emit, stop
+from jobman.cli.state import ExitCode, Output, Parameters, State, emit, make_console, stop
 
 if TYPE_CHECKING:
     from rich.tree import Tree
@@ -48,10 +48,9 @@ def satisfy(
 
 
 def _print(matches: list[Match], count: int) -> None:
-    from rich.console import Console
     from rich.tree import Tree
 
-    console = Console(highlight=False)
+    console = make_console()
     for match in matches:
         mark = "[green]can run[/]" if match.satisfied else "[red]cannot run[/]"
         tree = Tree(f"[bold]{match.unit}[/] [dim]{match.kind}[/]  {mark}")

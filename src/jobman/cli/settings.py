@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from jobman.cli.state import Output, State, emit
+from jobman.cli.state import Output, State, emit, make_console
 
 
 def register(app: typer.Typer) -> None:
@@ -19,10 +19,9 @@ def settings(context: typer.Context, output: Output = None) -> None:
     if form != "table":
         emit({"settings": loaded.as_data(), "origins": loaded.origins}, form)
         return
-    from rich.console import Console
     from rich.table import Table
 
     table = Table("setting", "value", "from", box=None, pad_edge=False, header_style="bold")
     for key, value in loaded.rows():
         table.add_row(key, value, loaded.origins[key])
-    Console(highlight=False).print(table)
+    make_console().print(table)

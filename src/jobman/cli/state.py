@@ -11,6 +11,8 @@ import typer
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from rich.console import Console
+
     from jobman.settings import Settings
     from jobman.spec.problems import Problem
 
@@ -83,6 +85,13 @@ def emit(answer: Any, output: str) -> None:
 
         text = yaml.dump(plain, Dumper=yaml.CSafeDumper, sort_keys=False, allow_unicode=True).rstrip()
     sys.stdout.write(text + "\n")
+
+
+def make_console() -> Console:
+    """A console for answers; where nobody watches, lines are not folded to a terminal's width."""
+    from rich.console import Console
+
+    return Console(highlight=False, width=None if sys.stdout.isatty() else 160)
 
 
 def parse_parameters(written: Sequence[str] | None, output: str) -> Mapping[str, str]:

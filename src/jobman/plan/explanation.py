@@ -36,6 +36,7 @@ class Explained(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     parent: str | None = None
     line: int
     command: tuple[str, ...] = ()
+    when: str = "success"
     replicas: int = 1
     copies: tuple[int, ...]
     totals: tuple[Totals, ...] = ()
@@ -82,6 +83,7 @@ def _explained(resolved: Resolved, unit: Unit, waits_for: tuple[str, ...]) -> Ex
         parent=unit.parent,
         line=unit.line,
         command=unit.command,
+        when=unit.when,
         replicas=unit.replicas,
         copies=unit.copies,
         totals=unit.totals,

@@ -29,9 +29,11 @@ _PAD = 18.0
 _MARGIN = 24.0
 _BETWEEN = 16.0
 _LANE = 3.0
-_GAP, _STEEP, _WIDEST = 48.0, 0.12, 64.0
-_LABEL_ROOM = 44.0
+_GAP, _STEEP, _WIDEST = 48.0, 0.12, 110.0
+_LABEL_ROOM = 52.0
 _LABEL_HEIGHT = 16.0
+_BACK = 64.0
+"""How far an arrow swings out that goes back to the left."""
 _GRID_FROM = 9
 _GRID_ASPECT = 1.7
 _MOST_STOPS = 20_000
@@ -580,23 +582,20 @@ class _Arrangement:
         self._ports()
 
     def _place_columns(self, x: float) -> float:
+        labels = self._label_rooms()
         for layer, column in enumerate(self.columns):
             column.left = x
             x = column.right = x + max((item.width for item in column.items), default=0.0)
-            x += self._gap(layer) if layer + 1 < len(self.columns) else 0.0
+            x += max(_gap(column), labels[layer]) if layer + 1 < len(self.columns) else 0.0
         return x
 
-    def _gap(self, layer: int) -> float:
-        """Room for the curves, wider where they are steep, and for the labels on them."""
-        items = self.columns[layer].items
-        rises = (abs(other.y + shift - item.y) for item in items for other, shift in item.behind)
-        gap = _GAP + min(_WIDEST, _STEEP * max(rises, default=0.0))
-        labels = (
-            label_width(wire.when)
-            for wire, start, end in self.scope.passages
-            if start and end and end.layer == layer + 1 and wire.is_labelled
-        )
-        return max(gap, max(labels, default=0.0) + _LABEL_ROOM)
+    def _label_rooms(self) -> list[float]:
+        """What the labels behind each column need."""
+        rooms = [0.0] * len(self.columns)
+        for wire, start, end in self.scope.passages:
+            if start and end and end.layer and wire.is_labelled:
+                rooms[end.layer - 1] = max(rooms[end.layer - 1], label_width(wire.when) + _LABEL_ROOM)
+        return rooms
 
     def _title_width(self) -> float:
         text = self.scope.caption
@@ -635,6 +634,12 @@ def _grid(nodes: Sequence[_Node]) -> tuple[float, float]:
         node.y = number // across * (height + _BETWEEN)
     rows = -(-len(nodes) // across)
     return across * (width + _BETWEEN) - _BETWEEN, rows * (height + _BETWEEN) - _BETWEEN
+
+
+def _gap(column: _Column) -> float:
+    """Room for the curves behind a column, wider where they are steep."""
+    rises = (abs(other.y + shift - item.y) for item in column.items for other, shift in item.behind)
+    return _GAP + min(_WIDEST, _STEEP * max(rises, default=0.0))
 
 
 def _put(item: _Item, column: _Column) -> None:
@@ -741,7 +746,7 @@ def label_width(text: str) -> float:
 
 def bend(one: Run, other: Run) -> tuple[Point, Point, Point, Point]:
     """The curve from the end of a run to the start of the next."""
-    reach = (other.start - one.end) / 2 if other.start - one.end > _PAD else _WIDEST
+    reach = (other.start - one.end) / 2 if other.start - one.end > _PAD else _BACK
     return (
         Point(one.end, one.y),
         Point(one.end + reach, one.y),
@@ -751,7 +756,8 @@ def bend(one: Run, other: Run) -> tuple[Point, Point, Point, Point]:
 
 
 def _labels(wires: Sequence[_Wire], runs: Sequence[tuple[Run, ...]]) -> list[Point | None]:
-    """Places on the arrows where no label hides another, as far as there are any."""
+    """Places on the arrows where no label hides another, as far as there are any; shared lanes have one."""
+    shared: set[tuple[object, ...]] = set()
     taken: dict[tuple[int, int], list[tuple[Point, float]]] = {}
     labels: list[Point | None] = []
     for wire, along in zip(wires, runs, strict=True):
@@ -761,6 +767,10 @@ def _labels(wires: Sequence[_Wire], runs: Sequence[tuple[Run, ...]]) -> list[Poi
         # The last gap of the scope that both ends share is made wide enough for a label.
         inner = sum(1 for node in wire.falling[1:] for _ in _lanes(wire, node.parent_node, 0, node.layer))
         curve = bend(*along[len(along) - inner - 2 :][:2])
+        if (wire.source, wire.when, curve) in shared:
+            labels.append(None)
+            continue
+        shared.add((wire.source, wire.when, curve))
         width = label_width(wire.when)
         candidates = [_on(curve, share / 20) for share in (10, 9, 11, 8, 12, 7, 13, 6, 14, 5, 15, 4, 16)]
         place = next((spot for spot in candidates if _free(taken, spot, width)), candidates[0])

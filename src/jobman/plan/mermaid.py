@@ -16,7 +16,7 @@ _CLASSES = {
 }
 _ARROWS = {"started": "-.->", "ready": "-.->"}
 # What Mermaid or the HTML in its labels would take for its own; the numbers are those of the characters.
-_TAKEN = {character: f"#{ord(character)};" for character in "#&;<>\"'`\\{}[]()|$%*_~@:/"}
+_TAKEN = {character: f"#{ord(character)};" for character in '#&;<>"`\\$%*_~'}
 
 
 def mermaid(plan: Plan) -> str:

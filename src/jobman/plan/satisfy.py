@@ -151,8 +151,11 @@ def format_amount(key: str, amount: Amount) -> str:
 
 
 def describe_amounts(amounts: dict[str, Amount]) -> str:
-    """`4 core, 1 gpu, 2Gi memory`."""
-    return ", ".join(f"{format_amount(key, amount)} {key}" for key, amount in amounts.items())
+    """`4 cores, 1 gpu, 2Gi memory`."""
+    return ", ".join(
+        f"{format_amount(key, amount)} {key}{'' if amount == 1 or key in _SIZED else 's'}"
+        for key, amount in amounts.items()
+    )
 
 
 def describe_part(part: Part) -> str:

@@ -57,7 +57,7 @@ def _tab(
 ) -> Repair | None:
     """A tab in an indentation near the place libyaml stopped at."""
     for number in (line, line - 1, line + 1):
-        text = _line(source, number)
+        text = text_of(source, number)
         indent = text[: len(text) - len(text.lstrip(" \t"))]
         if "\t" in indent:
             start = source.line_starts[number - 1]
@@ -67,7 +67,7 @@ def _tab(
     return None
 
 
-def _line(source: Source, number: int) -> str:
+def text_of(source: Source, number: int) -> str:
     """A line of the text being read, which may have been repaired."""
     return source.lines[number - 1] if 0 < number <= len(source.lines) else ""
 
@@ -83,7 +83,7 @@ def _unclosed(
     opened = {"quoted scalar": "quote", "flow sequence": "[", "flow mapping": "{"}
     for words, name in opened.items():
         if words in context:
-            shown = _line(source, mark.line + 1)[mark.column : mark.column + 1]
+            shown = text_of(source, mark.line + 1)[mark.column : mark.column + 1]
             _add(problems, source, "JS022", mark.line + 1, mark.column + 1, opened=shown or name)
             return ()
     return None
@@ -97,7 +97,7 @@ def _indentation(
         return None
     if repair := _missing_space(line, source, problems):
         return repair
-    text = _line(source, line)
+    text = text_of(source, line)
     if not text.strip():
         return None
     here = len(text) - len(text.lstrip(" "))
@@ -129,7 +129,7 @@ def _left_block(line: int, here: int, source: Source, problems: Problems) -> Rep
     number = line - 1
     inside = None
     while number > 0:
-        text = _line(source, number)
+        text = text_of(source, number)
         indent = len(text) - len(text.lstrip(" "))
         if text.strip():
             if _BLOCK_HEADER.search(text) and inside is not None and indent < here:
@@ -140,7 +140,7 @@ def _left_block(line: int, here: int, source: Source, problems: Problems) -> Rep
         number -= 1
     if number <= 0 or inside is None:
         return ()
-    width = len(_line(source, line).rstrip())
+    width = len(text_of(source, line).rstrip())
     _add(problems, source, "JS029", line, here + 1, width + 1, here=here, wanted=inside, opened=number)
     start = source.line_starts[line - 1]
     return (Edit(start, start, " " * (inside - here)),)
@@ -150,7 +150,7 @@ def _reindented(line: int, here: int, wanted: int, source: Source) -> Repair:
     """Move a line, and what stands under it, to another indentation."""
     edits = []
     for number in range(line, len(source.lines) + 1):
-        text = _line(source, number)
+        text = text_of(source, number)
         indent = len(text) - len(text.lstrip(" "))
         if text.strip() and indent < here:
             break
@@ -176,7 +176,7 @@ def _open_levels(line: int, source: Source) -> list[_Level]:
     levels: dict[tuple[int, bool], _Level] = {}
     lowest = 10**9
     for number in range(line - 1, 0, -1):
-        text = _line(source, number)
+        text = text_of(source, number)
         match = _KEY_LINE.match(text)
         item = re.match(r" *- ", text)
         if not match and not item:
@@ -199,12 +199,12 @@ def _list_against_mapping(
 ) -> Repair | None:
     """A list item where a key is expected, or a key where a list item is."""
     context = error.context_mark
-    is_item = _line(source, line).lstrip().startswith("- ")
+    is_item = text_of(source, line).lstrip().startswith("- ")
     if context is None or "block" not in (error.context or ""):
         return None
-    opened = _line(source, context.line + 1)
+    opened = text_of(source, context.line + 1)
     code = "JS024" if is_item else "JS025"
-    width = len(_line(source, line).rstrip())
+    width = len(text_of(source, line).rstrip())
     _add(
         problems, source, code, line, here + 1, width + 1, opened=opened.strip(), opened_line=context.line + 1
     )
@@ -213,7 +213,7 @@ def _list_against_mapping(
 
 def _missing_space(line: int, source: Source, problems: Problems) -> Repair:
     for number in (line, line - 1):
-        text = _line(source, number)
+        text = text_of(source, number)
         match = _NO_SPACE.match(text)
         if match and '"' not in text[: match.end()]:
             colon = match.end() - 2
@@ -228,7 +228,7 @@ def _odd_start(
     what: str, line: int, column: int, source: Source, problems: Problems, _error: Any
 ) -> Repair | None:
     """A plain value that starts with a character YAML keeps for itself."""
-    character = _line(source, line)[column - 1 : column]
+    character = text_of(source, line)[column - 1 : column]
     if "cannot start any token" not in what or character not in _ODD_STARTS:
         return None
     _add(problems, source, "JS027", line, column, character=character)
@@ -240,7 +240,7 @@ def _alias(
 ) -> Repair | None:
     if "undefined alias" not in what:
         return None
-    name = re.match(r"\*?([\w-]*)", _line(source, line)[column - 1 :])
+    name = re.match(r"\*?([\w-]*)", text_of(source, line)[column - 1 :])
     shown = name.group(1) if name else ""
     _add(problems, source, "JS028", line, column, column + len(shown) + 1, name=shown)
     return ()

@@ -1,0 +1,1 @@
+"""Tools of the house: what is run by hand or by make, never by a user."""

@@ -1,0 +1,92 @@
+"""Writes the pages that are made from the code: messages, features and the schema."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from jobman.plan.features import CATALOGUE
+from jobman.spec.codes import CODES
+from jobman.spec.schema import json_schema
+
+DOCS = Path(__file__).resolve().parent.parent / "docs"
+_FAMILIES = {
+    "JS0": "The file and its YAML",
+    "JS1": "The structure of the document",
+    "JS2": "Single values",
+    "JS3": "Names and the graph",
+    "JS4": "Shapes and flavors",
+    "JS5": "Attributes",
+    "JS6": "Requires and steps",
+    "JS7": "Policies",
+    "JS8": "Parameters and settings",
+}
+_SECTIONS = {
+    1: "Document",
+    2: "Tasks",
+    3: "Groups",
+    4: "Resources",
+    5: "Attributes",
+    6: "Requires and steps",
+    7: "Policies",
+}
+
+
+def pages() -> dict[str, str]:
+    """Every generated page by its name."""
+    return {
+        "messages.md": "\n".join(_messages()) + "\n",
+        "features.md": "\n".join(_features()) + "\n",
+        "jobspec.schema.json": json.dumps(json_schema(), indent=2, ensure_ascii=False) + "\n",
+    }
+
+
+def _messages() -> Iterator[str]:
+    yield "# Messages"
+    yield ""
+    yield "Every message has a code that keeps its number for ever. `jobman help CODE` prints an entry of this page."
+    yield "Words in braces are filled in. `--strict` turns warnings into errors."
+    for prefix, title in _FAMILIES.items():
+        yield f"\n## {prefix}xx: {title}"
+        for code in sorted(CODES):
+            if code.startswith(prefix):
+                yield from _message(code)
+
+
+def _message(code: str) -> Iterator[str]:
+    entry = CODES[code]
+    yield f"\n### {entry.id}: {entry.title}"
+    yield f"\n{entry.page}"
+    yield f"\n- {entry.severity}: {_verbatim(entry.message)}"
+    yield f"- help: {_verbatim(entry.advice)}"
+
+
+def _verbatim(template: str) -> str:
+    return template.replace("{{", "{").replace("}}", "}")
+
+
+def _features() -> Iterator[str]:
+    yield "# Features"
+    yield ""
+    yield "What a document can ask for. A plan lists the features it uses; an engine says of each how it realises it,"
+    yield "and a document that asks for what an engine cannot do is refused by feature name. `jobman features` prints"
+    yield "this table, `jobman explain FILE` the features of a document."
+    for section, title in _SECTIONS.items():
+        yield f"\n## {title} (section {section} of the [reference](jobspec.md))\n"
+        yield "| feature | what it is |"
+        yield "| --- | --- |"
+        for feature in CATALOGUE:
+            if feature.section == section:
+                yield f"| `{feature.id}` | {feature.title.replace('|', chr(92) + '|')} |"
+
+
+def main() -> None:
+    for name, text in pages().items():
+        (DOCS / name).write_text(text, encoding="utf-8")
+        sys.stderr.write(f"docs/{name}\n")
+
+
+if __name__ == "__main__":
+    main()
