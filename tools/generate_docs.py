@@ -1,4 +1,4 @@
-"""Writes the pages that are made from the code: messages, features and the schema."""
+"""Writes the pages that are made from the code: messages, features, the schema and the README's picture."""
 
 from __future__ import annotations
 
@@ -7,11 +7,14 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+from jobman.api import load
 from jobman.plan.features import CATALOGUE
+from jobman.plan.svg import svg
 from jobman.spec.codes import CODES
 from jobman.spec.schema import json_schema
 
-DOCS = Path(__file__).resolve().parent.parent / "docs"
+ROOT = Path(__file__).resolve().parent.parent
+DOCS = ROOT / "docs"
 _FAMILIES = {
     "JS0": "The file and its YAML",
     "JS1": "The structure of the document",
@@ -40,6 +43,7 @@ def pages() -> dict[str, str]:
         "messages.md": "\n".join(_messages()) + "\n",
         "features.md": "\n".join(_features()) + "\n",
         "jobspec.schema.json": json.dumps(json_schema(), indent=2, ensure_ascii=False) + "\n",
+        "showcase.svg": svg(load(ROOT / "examples" / "showcase.yaml").plan()),
     }
 
 

@@ -23,6 +23,7 @@ TITLE_BAR = 30.0
 STACK = 4.0
 """How far the card of further replicas looks out behind a box."""
 _TEXT_WIDTH = 204.0
+_FACTS_WIDTH = 264.0
 _LEAST_WIDTH = 92.0
 _LINE_HEIGHTS = (36.0, 18.0, 16.0)
 _PAD = 18.0
@@ -137,7 +138,7 @@ def caption(unit: Unit) -> Caption:
     words = " ".join(unit.command)[:_LONGEST_READ] or _steps(unit)
     return Caption(
         fit(plain(unit.name), _TEXT_WIDTH, NAME_SIZE, "bold"),
-        fit(" · ".join(_facts(unit)), _TEXT_WIDTH, FACTS_SIZE),
+        fit(" · ".join(_facts(unit)), _FACTS_WIDTH, FACTS_SIZE),
         fit(plain(words), _TEXT_WIDTH, COMMAND_SIZE, "mono"),
     )
 
