@@ -213,6 +213,7 @@ class _Writer:
     def __init__(self, draw):
         self.draw = draw
         self.anchors = {}
+        self.count = 0
 
     def document(self, data):
         return "".join(f"{line}\n" for line in self.block(data, 0))
@@ -258,7 +259,8 @@ class _Writer:
         elif known in self.anchors and self.coin():
             yield f"{head} *{self.anchors[known]}{comment}"
         else:
-            anchor = f" &a{len(self.anchors)}" if known not in self.anchors and self.coin() else ""
+            anchor = f" &a{self.count}" if known not in self.anchors and self.coin() else ""
+            self.count += 1
             if not item or self.coin():
                 yield f"{head}{anchor} {self.flow(item)}{comment}"
             else:

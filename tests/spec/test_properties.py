@@ -57,7 +57,9 @@ def assert_complete(problems, text):
 # -- nothing raises -----------------------------------------------------------------------------------------
 
 
+@pytest.mark.xfail(strict=True, reason="the place of a character that YAML forbids counts only line feeds")
 @given(st.text(st.characters(codec="utf-8"), max_size=200))
+@example("\x85\x08")
 def test_no_text_makes_the_reader_raise(text):
     jobs, problems = problems_of(text)
     assert_complete(problems, text)
@@ -76,21 +78,23 @@ def test_no_text_that_looks_like_yaml_makes_the_reader_raise(text):
     assert_complete(problems, text)
 
 
+@st.composite
+def changed_examples(draw):
+    text = draw(st.sampled_from(EXAMPLES))
+    for _ in range(draw(st.integers(1, 3))):
+        start = draw(st.integers(0, len(text)))
+        end = draw(st.integers(start, min(len(text), start + 20)))
+        text = text[:start] + draw(YAMLISH) + text[end:]
+    return text
+
+
 @pytest.mark.xfail(strict=True, reason=UNCLOSED)
-@given(st.data())
+@given(changed_examples())
+@example(EXAMPLES[0] + "\nlabels: {a: b\n")
 @settings(max_examples=300, deadline=None)
-def test_no_change_to_a_good_document_makes_the_reader_raise(data):
-    text = data.draw(st.sampled_from(EXAMPLES))
-    for _ in range(data.draw(st.integers(1, 3))):
-        start = data.draw(st.integers(0, len(text)))
-        end = data.draw(st.integers(start, min(len(text), start + 20)))
-        text = text[:start] + data.draw(YAMLISH) + text[end:]
+def test_no_change_to_a_good_document_makes_the_reader_raise(text):
     _, problems = problems_of(text)
     assert_complete(problems, text)
-
-
-def test_a_bracket_that_is_never_closed_is_found():
-    """What the two tests above stumble over, by itself."""
 
 
 @given(st.binary(max_size=200))
@@ -248,7 +252,12 @@ def test_adding_slots_in_sockets_preserves_totals():
     assert totals(add([sockets, sockets])).amounts == {"core": 8, "socket": 4}
 
 
+LOPSIDED = (Part(nodes=1, each={"core": 2, "gpu": 3}), Part(nodes=1, slots=2, each={"core": 1, "gpu": 1, "memory": 1}))
+
+
+@pytest.mark.xfail(strict=True, reason="nodes are given out by the sum of all amounts, and the wrong part takes the fit one")
 @given(some.alternatives(nodes=True))
+@example(LOPSIDED)
 def test_a_shape_with_nodes_fits_into_itself(a):
     assert misfit(a, a) is None
 
@@ -271,7 +280,9 @@ def test_a_child_larger_in_any_type_does_not_fit(size, extra, kind):
     assert misfit(shape(size), shape(size + extra)) is None
 
 
+@pytest.mark.xfail(strict=True, reason="what slots take is not taken from the room")
 @given(some.parts(nodes=False), some.parts(nodes=False))
+@example(Part(slots=1, each={"core": 1}), Part(slots=1, each={"core": 1}))
 def test_slots_of_two_parts_do_not_share_the_same_room(one, other):
     both = totals((one, other)).amounts
     room = {name: max(totals((one,)).amounts.get(name, 0), totals((other,)).amounts.get(name, 0)) for name in both}
@@ -294,10 +305,10 @@ def test_parentheses_and_spaces_are_neutral(text):
     assert parse(normal_text(form)) == form
 
 
-@given(some.EXPRESSIONS, some.EXPRESSIONS, some.EXPRESSIONS)
+@given(some.NAMES, some.EXPRESSIONS, some.EXPRESSIONS)
 def test_both_distributes_over_either_in_order(a, b, c):
     assert parse(f"{a}&({b}|{c})") == parse(f"{a}&{b}|{a}&{c}")
-    assert parse(f"({a}|{b})&{c}") == parse(f"{a}&{c}|{b}&{c}")
+    assert parse(f"({b}|{c})&{a}") == parse(f"{b}&{a}|{c}&{a}")
 
 
 @given(st.text(st.sampled_from([*"ab|&() .-", "é"]), max_size=20))

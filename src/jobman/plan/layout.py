@@ -23,7 +23,7 @@ TITLE_BAR = 30.0
 STACK = 4.0
 """How far the card of further replicas looks out behind a box."""
 _TEXT_WIDTH = 204.0
-_FACTS_WIDTH = 264.0
+_FACTS_WIDTH = 272.0
 _LEAST_WIDTH = 92.0
 _LINE_HEIGHTS = (36.0, 18.0, 16.0)
 _PAD = 18.0

@@ -16,6 +16,7 @@ _SINGLE_QUOTED = re.compile(r"'[^']*'|\\.")
 _DOUBLE_QUOTED = re.compile(r'"(?:[^"\\]|\\.)*"')
 _IN_QUOTES = re.compile(r"\$[A-Za-z_({]|`")
 _BARE = re.compile(r"\$[A-Za-z_({]|[|&;<>`*?\n]|(?:^|\s)~/")
+_SIMPLE = re.compile(r"[\w./=:,@%+-]+(?: [\w./=:,@%+-]+)*", re.ASCII)
 _SHELLS = {"sh", "bash", "dash", "zsh", "ksh", "ash"}
 _ARGUMENTS = Items(Text("an argument", empty=True), "a list of arguments", least=1)
 
@@ -51,14 +52,14 @@ class Command(Kind):
             reading.report("JS202", node)
             return BAD
         try:
-            argv = tuple(shlex.split(text))
+            argv = tuple(text.split(" ") if _SIMPLE.fullmatch(text) else shlex.split(text))
         except ValueError as error:
             reading.report("JS223", node, reason=str(error).lower())
             return BAD
         if not argv or not argv[0]:
             reading.report("JS221", node)
             return BAD
-        if character := shell_character(text):
+        if not _SIMPLE.fullmatch(text) and (character := shell_character(text)):
             reading.report("JS224", node, character=character, text=_shown(text))
         return argv
 

@@ -136,7 +136,11 @@ def child(node: Node | None, *path: str | int) -> Node | None:
 
 def _step(node: Node | None, step: str | int) -> Node | None:
     if isinstance(node, MappingNode):
-        return next((value for key, value in node.value if key.value == step), None)
+        for key, value in node.value:
+            if key.value == step:
+                found: Node = value
+                return found
+        return None
     if isinstance(step, int) and node is not None and isinstance(node.value, list) and step < len(node.value):
         item: Node = node.value[step]
         return item

@@ -87,11 +87,12 @@ class Of(Kind):
             return self.refuse(node, reading)
         table = self._table or self._make_table()
         values: dict[str, Any] = {}
+        meant: list[str | None] = []
         reading.enclosing.append((self.cls, node))
         for key, value in node.value:
             entry = table.get(key.value)
             if entry is None:
-                report_unknown_key(self.cls, node, key, value, reading)
+                meant.append(report_unknown_key(self.cls, node, key, value, reading))
                 continue
             if is_null(value):
                 reading.report("JS104", key, noun=keys_of(self.cls)[key.value][1].kind.noun)
@@ -100,12 +101,13 @@ class Of(Kind):
             if read is not BAD:
                 values[entry[0]] = read
         reading.enclosing.pop()
-        return self._build(values, node, reading)
+        return self._build(values, meant, node, reading)
 
-    def _build(self, values: dict[str, Any], node: MappingNode, reading: Reading) -> Any:
-        present = {key.value for key, _ in node.value}
-        for name, (field, key) in self._required().items():
-            if name not in present:
+    def _build(
+        self, values: dict[str, Any], meant: list[str | None], node: MappingNode, reading: Reading
+    ) -> Any:
+        for name, (field, key) in required_keys(self.cls).items():
+            if field not in values and name not in meant and not has_key(node, name):
                 reading.report("JS105", node, key=name, noun=self.cls.noun, doc=key.doc)
             if field not in values:
                 return BAD
@@ -119,9 +121,6 @@ class Of(Kind):
     def _make_table(self) -> dict[str, tuple[str, Callable[[Node, Reading], Any]]]:
         self._table = {name: (field, key.kind.read) for name, (field, key) in keys_of(self.cls).items()}
         return self._table
-
-    def _required(self) -> dict[str, tuple[str, Key]]:
-        return required_keys(self.cls)
 
     def schema(self) -> Schema:
         return {"$ref": f"#/$defs/{self.cls.__name__}"}
@@ -139,13 +138,13 @@ def required_keys(cls: type[Record]) -> dict[str, tuple[str, Key]]:
 
 def report_unknown_key(
     cls: type[Record], node: MappingNode, key: Node, value: Node, reading: Reading
-) -> None:
-    """Say which key was meant, or where this one belongs."""
+) -> str | None:
+    """Say which key was meant, or where this one belongs; returns the key that was meant."""
     word = key.value
     if word in cls.retired:
         hint = cls.retired[word].replace("VALUE", _shown(value, word))
         reading.report("JS107", key, key=word, noun=cls.noun, hint=hint)
-        return
+        return None
     known = [name for name in keys_of(cls) if key_node(node, name) is node]
     meant = closest(word, keys_of(cls), cls.habits)
     if meant in known:
@@ -162,6 +161,7 @@ def report_unknown_key(
     else:
         guess = f"did you mean `{meant}`?" if meant else f"{cls.noun} knows {listing(sorted(keys_of(cls)))}"
         reading.report("JS101", key, key=word, noun=cls.noun, hint=guess)
+    return meant
 
 
 def _shown(value: Node, word: str) -> str:

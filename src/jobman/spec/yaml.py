@@ -31,8 +31,8 @@ _STRING_TAG = "tag:yaml.org,2002:str"
 _KNOWN_TAGS = {PLAIN, QUOTED, _STRING_TAG, "tag:yaml.org,2002:map", "tag:yaml.org,2002:seq"}
 _MERGE = "<<"
 
-NULL = re.compile(r"(?:null|Null|NULL|~|)\Z")
-BOOL = re.compile(r"(?:true|True|TRUE|false|False|FALSE)\Z")
+NULLS = frozenset(("", "~", "null", "Null", "NULL"))
+BOOLS = {"true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False}
 INT = re.compile(r"(?:[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+)\Z")
 FLOAT = re.compile(
     r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?\Z"
@@ -76,13 +76,20 @@ class _Loader(_Parser):
 
 @contextmanager
 def collector_paused() -> Iterator[None]:
-    """Hold the cycle collector: it walks the growing tree again and again and finds nothing."""
+    """Hold the cycle collector: it walks the growing tree again and again and finds nothing.
+
+    What was made meanwhile goes straight to the oldest generation (frozen and thawed at once), so that
+    the collector does not walk it all when it wakes up.
+    """
     was_on = gc.isenabled()
     gc.disable()
     try:
         yield
     finally:
         if was_on:
+            if not gc.get_freeze_count():
+                gc.freeze()
+                gc.unfreeze()
             gc.enable()
 
 
@@ -105,17 +112,17 @@ def plain_value(text: str) -> Scalar:
     """What a plain scalar means under the YAML 1.2 core schema."""
     if INT.match(text):
         return int(text, 0) if text[:2] in ("0o", "0x") else int(text)
-    if NULL.match(text):
+    if text in NULLS:
         return None
-    if BOOL.match(text):
-        return text[0] in "tT"
+    if text in BOOLS:
+        return BOOLS[text]
     if FLOAT.match(text):
         return float(text.lower().replace(".inf", "inf").replace(".nan", "nan"))
     return text
 
 
 def is_null(node: Node) -> bool:
-    return isinstance(node, ScalarNode) and node.tag == PLAIN and NULL.match(node.value) is not None
+    return node.__class__ is ScalarNode and node.value in NULLS and node.tag == PLAIN
 
 
 def compose(source: Source, problems: Problems) -> tuple[list[Node], Source]:
