@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from jobman.api import load
+from jobman.plan.drawing import svg
 from jobman.plan.features import CATALOGUE
-from jobman.plan.svg import svg
 from jobman.spec.codes import CODES
 from jobman.spec.schema import json_schema
 
@@ -50,7 +50,10 @@ def pages() -> dict[str, str]:
 def _messages() -> Iterator[str]:
     yield "# Messages"
     yield ""
-    yield "Every message has a code that keeps its number for ever. `jobman help CODE` prints an entry of this page."
+    yield (
+        "Every message has a code that keeps its number for ever. "
+        "`jobman help CODE` prints an entry of this page."
+    )
     yield "Words in braces are filled in. `--strict` turns warnings into errors."
     for prefix, title in _FAMILIES.items():
         yield f"\n## {prefix}xx: {title}"
@@ -74,8 +77,14 @@ def _verbatim(template: str) -> str:
 def _features() -> Iterator[str]:
     yield "# Features"
     yield ""
-    yield "What a document can ask for. A plan lists the features it uses; an engine says of each how it realises it,"
-    yield "and a document that asks for what an engine cannot do is refused by feature name. `jobman features` prints"
+    yield (
+        "What a document can ask for. A plan lists the features it uses; "
+        "an engine says of each how it realises it,"
+    )
+    yield (
+        "and a document that asks for what an engine cannot do is refused by feature name. "
+        "`jobman features` prints"
+    )
     yield "this table, `jobman explain FILE` the features of a document."
     for section, title in _SECTIONS.items():
         yield f"\n## {title} (section {section} of the [reference](jobspec.md))\n"

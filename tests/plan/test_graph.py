@@ -9,20 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jobman.plan.layout import (
-    COMMAND_SIZE,
-    FACTS_SIZE,
-    INSET,
-    MOST_UNITS,
-    NAME_SIZE,
-    TITLE_BAR,
-    fit,
-    layout,
-    text_width,
-)
-from jobman.plan.mermaid import mermaid
+from jobman.plan.drawing import layout, mermaid, svg
+from jobman.plan.drawing.captions import COMMAND_SIZE, FACTS_SIZE, INSET, NAME_SIZE
+from jobman.plan.drawing.model import MOST_UNITS, TITLE_BAR
+from jobman.plan.drawing.text import fit, text_width
 from jobman.plan.model import VERSION, Edge, Plan, Unit, digest, plan_from_json
-from jobman.plan.svg import svg
 from jobman.spec.shapes import Part
 
 SVG = "{http://www.w3.org/2000/svg}"

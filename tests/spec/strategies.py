@@ -12,9 +12,13 @@ from hypothesis import strategies as st
 from jobman.spec.shapes import Part
 
 WORDS = st.from_regex(r"[a-z][a-z0-9]{0,7}", fullmatch=True)
-VARIABLES = st.from_regex(r"[A-Z][A-Z0-9_]{0,7}", fullmatch=True).filter(lambda name: not name.startswith("JOBMAN_"))
+VARIABLES = st.from_regex(r"[A-Z][A-Z0-9_]{0,7}", fullmatch=True).filter(
+    lambda name: not name.startswith("JOBMAN_")
+)
 ARGUMENTS = st.text(
-    st.characters(codec="utf-8", exclude_categories=("Cs", "Cc"), exclude_characters="{\ufeff\u2028\u2029\ufffe\uffff"),
+    st.characters(
+        codec="utf-8", exclude_categories=("Cs", "Cc"), exclude_characters="{\ufeff\u2028\u2029\ufffe\uffff"
+    ),
     max_size=12,
 )
 FACT_KEYS = st.lists(WORDS, min_size=1, max_size=4).map(tuple)
@@ -41,7 +45,9 @@ def commands():
 
 def seconds():
     return st.one_of(
-        st.integers(1, 100), st.integers(1, 100).map(lambda n: n * 60), st.integers(1, 100).map(lambda n: n * 3600)
+        st.integers(1, 100),
+        st.integers(1, 100).map(lambda n: n * 60),
+        st.integers(1, 100).map(lambda n: n * 3600),
     ).map(Seconds)
 
 
@@ -59,7 +65,10 @@ def facts(draw):
 @st.composite
 def trees(draw):
     """A node, with or without what is in it."""
-    inner = [{"type": kind, "count": draw(st.integers(1, 64))} for kind in draw(st.sets(st.sampled_from(["core", "gpu"])))]
+    inner = [
+        {"type": kind, "count": draw(st.integers(1, 64))}
+        for kind in draw(st.sets(st.sampled_from(["core", "gpu"])))
+    ]
     if draw(st.booleans()):
         inner.append({"type": "memory", "count": draw(st.integers(1, 512)) * 2**30})
     if inner and draw(st.booleans()):
@@ -92,7 +101,9 @@ def policies():
         "gates": st.lists(WORDS, min_size=1, max_size=3, unique=True),
         "secrets": st.lists(WORDS, min_size=1, max_size=3, unique=True),
         "ports": st.lists(st.integers(1, 65535), min_size=1, max_size=3, unique=True),
-        "security": st.fixed_dictionaries({}, optional={"uid": st.integers(0, 9999), "read_only_root": st.booleans()}),
+        "security": st.fixed_dictionaries(
+            {}, optional={"uid": st.integers(0, 9999), "read_only_root": st.booleans()}
+        ),
         "volumes": st.lists(WORDS, min_size=1, max_size=3, unique=True).map(
             lambda names: [{"name": name, "kind": "scratch", "to": f"/{name}"} for name in names]
         ),
@@ -116,7 +127,13 @@ def documents(draw):
     document = draw(
         st.fixed_dictionaries(
             {"version": st.just(1)},
-            optional={"name": WORDS, "requires": facts(), "attributes": attributes(), "queue": WORDS, **policies()},
+            optional={
+                "name": WORDS,
+                "requires": facts(),
+                "attributes": attributes(),
+                "queue": WORDS,
+                **policies(),
+            },
         )
     )
     tasks = draw(st.lists(_tasks(resources=True), min_size=1, max_size=3))
@@ -222,12 +239,14 @@ class _Writer:
         return self.draw(st.booleans())
 
     def pairs(self, mapping):
-        return self.draw(st.permutations(list(mapping.items()))) if len(mapping) < 8 else list(mapping.items())
+        return (
+            self.draw(st.permutations(list(mapping.items()))) if len(mapping) < 8 else list(mapping.items())
+        )
 
     def scalar(self, value):
         if not isinstance(value, str):
             return json.dumps(value)
-        forms = [json.dumps(value, ensure_ascii=self.coin())]
+        forms = [json.dumps(value, ensure_ascii=max(value, default="") < "\ud800" and self.coin())]
         if PLAIN_TEXT.fullmatch(value) and value.lower() not in NOT_A_TEXT:
             forms.append(value)
         if value.isprintable():
@@ -236,7 +255,11 @@ class _Writer:
 
     def flow(self, value):
         if isinstance(value, dict):
-            return "{" + ", ".join(f"{self.scalar(key)}: {self.flow(item)}" for key, item in self.pairs(value)) + "}"
+            return (
+                "{"
+                + ", ".join(f"{self.scalar(key)}: {self.flow(item)}" for key, item in self.pairs(value))
+                + "}"
+            )
         if isinstance(value, list):
             return "[" + ", ".join(self.flow(item) for item in value) + "]"
         return self.scalar(value)
@@ -297,10 +320,15 @@ def alternatives(*, nodes=None):
 
 NAMES = st.sampled_from(["a", "b", "c", "gpu", "big-node"])
 NORMAL_FORMS = st.lists(
-    st.lists(NAMES, min_size=1, max_size=3).map(tuple), min_size=1, max_size=4, unique_by=lambda names: tuple(sorted(names))
+    st.lists(NAMES, min_size=1, max_size=3).map(tuple),
+    min_size=1,
+    max_size=4,
+    unique_by=lambda names: tuple(sorted(names)),
 ).map(tuple)
 EXPRESSIONS = st.recursive(
     NAMES,
-    lambda inner: st.tuples(inner, st.sampled_from("|&"), inner).map(lambda parts: f"({parts[0]} {parts[1]} {parts[2]})"),
+    lambda inner: st.tuples(inner, st.sampled_from("|&"), inner).map(
+        lambda parts: f"({parts[0]} {parts[1]} {parts[2]})"
+    ),
     max_leaves=5,
 )

@@ -60,8 +60,7 @@ def explain(
 
 
 def _draw(plan: Plan, path: Path) -> None:
-    from jobman.plan.mermaid import mermaid
-    from jobman.plan.svg import svg
+    from jobman.plan.drawing import mermaid, svg
 
     draw = svg if path.suffix == ".svg" else mermaid
     try:

@@ -7,25 +7,12 @@ from itertools import pairwise
 from typing import NamedTuple
 from xml.sax.saxutils import escape, quoteattr
 
-from jobman.plan.layout import (
-    COMMAND_SIZE,
-    FACTS_SIZE,
-    INSET,
-    LABEL_SIZE,
-    NAME_SIZE,
-    STACK,
-    TITLE_BAR,
-    Arrow,
-    Box,
-    Caption,
-    Drawing,
-    Run,
-    bend,
-    label_width,
-    layout,
-    plain,
-    text_width,
-)
+from jobman.plan.drawing.captions import COMMAND_SIZE, FACTS_SIZE, INSET, NAME_SIZE, Caption
+from jobman.plan.drawing.labels import LABEL_SIZE, label_width
+from jobman.plan.drawing.layout import layout
+from jobman.plan.drawing.model import STACK, TITLE_BAR, Arrow, Box, Drawing, Run
+from jobman.plan.drawing.routes import bend
+from jobman.plan.drawing.text import plain, text_width
 from jobman.plan.model import Plan, Unit
 
 _LIGHT_AND_DARK = {

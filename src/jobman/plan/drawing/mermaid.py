@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from jobman.plan.layout import MOST_UNITS, caption, plain
+from jobman.plan.drawing.captions import caption
+from jobman.plan.drawing.model import MOST_UNITS
+from jobman.plan.drawing.text import plain
 from jobman.plan.model import Plan, Unit
 
 _SHAPES = {"task": ('["', '"]'), "service": ('(["', '"])'), "local": ('[["', '"]]')}

@@ -1,0 +1,201 @@
+"""`jobman completion`: the scripts, tried in the shells they are for. And the reader on the real libyaml."""
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+COMMANDS = {"check", "explain", "schema", "features", "satisfy", "settings", "help", "completion"}
+CHECK_OPTIONS = {"--strict", "--fix", "--set", "-o", "--output"}
+FORMS = {"table", "json", "yaml"}
+
+
+@pytest.fixture(autouse=True)
+def documents():
+    Path("job.yaml").touch()
+    Path("jobs").mkdir()
+    Path("notes.txt").touch()
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_a_script_is_printed_for_each_shell(jobman, shell):
+    answer = jobman("completion", shell)
+    assert (answer.code, answer.err) == (0, "")
+    assert [command for command in COMMANDS if command not in answer.out] == []
+
+
+def test_another_shell_is_a_wrong_use(jobman):
+    answer = jobman("completion", "tcsh")
+    assert (answer.code, answer.out) == (2, "")
+    assert "'tcsh' is not one of bash, zsh, fish" in answer.err
+
+
+def run(shell, script, **environment):
+    program = os.environ.get(f"JOBMAN_LAB_{shell.upper()}", shell)
+    flags = {"bash": ["--norc", "-c"], "zsh": ["-f", "-c"], "fish": ["--no-config", "-c"]}[shell]
+    process = subprocess.run(
+        [program, *flags, script],
+        capture_output=True,
+        text=True,
+        stdin=subprocess.DEVNULL,
+        timeout=30,
+        env={**os.environ, "TERM": "dumb", **environment},
+    )
+    assert process.stderr == ""
+    return process.stdout
+
+
+# Words of a command line, the last one being completed, and what it may become.
+CASES = {
+    "commands": (["jobman", ""], COMMANDS),
+    "the start of a command": (["jobman", "s"], {"schema", "satisfy", "settings"}),
+    "a command behind a global option": (["jobman", "-o", "json", "ch"], {"check"}),
+    "options of a command": (["jobman", "check", "--s"], {"--strict", "--set"}),
+    "global options": (["jobman", "--ver"], {"--version"}),
+    "forms of the answer": (["jobman", "check", "-o", ""], FORMS),
+    "forms by the long name": (["jobman", "check", "--output", "j"], {"json"}),
+    "forms before the command": (["jobman", "-o", ""], FORMS),
+    "files": (["jobman", "check", "jo"], {"job.yaml", "jobs"}),
+    "a second file": (["jobman", "check", "job.yaml", "no"], {"notes.txt"}),
+    "files behind an option": (["jobman", "satisfy", "job.yaml", "--nodes", "no"], {"notes.txt"}),
+    "settings before the command": (["jobman", "-s", "no"], {"notes.txt"}),
+    "shells": (["jobman", "completion", ""], {"bash", "zsh", "fish"}),
+    "codes": (["jobman", "help", "JS42"], {"JS421", "JS422", "JS423"}),
+}
+NOT_YET = {
+}
+
+
+def cases(shell):
+    for name, (words, wanted) in CASES.items():
+        reason = NOT_YET.get((shell, name))
+        marks = [pytest.mark.xfail(strict=True, reason=reason)] if reason else []
+        yield pytest.param(words, wanted, id=name, marks=marks)
+
+
+# -- bash ---------------------------------------------------------------------------------------------------
+
+
+def complete_in_bash(script, words):
+    Path("completion.bash").write_text(script)
+    quoted = " ".join(f"'{word}'" for word in words)
+    return run(
+        "bash",
+        f"source ./completion.bash; COMP_WORDS=({quoted}); COMP_CWORD={len(words) - 1}; COMPREPLY=(); _jobman; "
+        'printf "%s\\n" "${COMPREPLY[@]}"; complete -p jobman >/dev/null',
+    ).splitlines()
+
+
+@pytest.mark.component("bash")
+@pytest.mark.parametrize(("words", "wanted"), list(cases("bash")))
+def test_bash_completes(jobman, words, wanted):
+    assert set(complete_in_bash(jobman("completion", "bash").out, words)) == wanted
+
+
+@pytest.mark.component("bash")
+def test_bash_completes_a_file_with_a_space_in_its_name(jobman):
+    Path("my job.yaml").touch()
+    assert complete_in_bash(jobman("completion", "bash").out, ["jobman", "check", "my"]) == ["my job.yaml"]
+
+
+# -- fish ---------------------------------------------------------------------------------------------------
+
+
+def complete_in_fish(script, words):
+    Path("completion.fish").write_text(script)
+    printed = run("fish", f"source ./completion.fish; complete -C '{' '.join(words)}'")
+    return {line.split("\t")[0].rstrip("/") for line in printed.splitlines()}
+
+
+@pytest.mark.component("fish")
+@pytest.mark.parametrize(("words", "wanted"), list(cases("fish")))
+def test_fish_completes(jobman, words, wanted):
+    assert complete_in_fish(jobman("completion", "fish").out, words) == wanted
+
+
+@pytest.mark.component("fish")
+def test_fish_says_what_a_command_does(jobman):
+    Path("completion.fish").write_text(jobman("completion", "fish").out)
+    printed = run("fish", "source ./completion.fish; complete -C 'jobman chec'")
+    assert printed.startswith("check\tCheck documents")
+
+
+# -- zsh ----------------------------------------------------------------------------------------------------
+
+# A real press of the tab key: an interactive zsh on a terminal of its own, whose matches are listed between marks.
+IN_ZSH = r"""
+zmodload zsh/zpty
+zpty inner zsh -f -i
+inner() { zpty -w inner "$1" }
+inner "PS1= PS2= RPS1="
+inner "autoload -Uz compinit && compinit -u -d $PWD/.zcompdump"
+inner "source $PWD/completion.zsh"
+inner "zstyle ':completion:*' list-colors ''; zstyle ':completion:*' verbose no; LISTMAX=10000; setopt nolistbeep"
+inner "capture() { compadd-all; }"
+inner 'zle -C list-matches list-choices capture-matches'
+inner 'capture-matches() {
+  compadd() {
+    local -a found; local IFS=$'\''\n'\''
+    builtin compadd -O found "$@"
+    (( $#found )) && print -rl -- "match:"${^found}
+    builtin compadd "$@"
+  }
+  print -r -- BEGIN; _main_complete; print -r -- END
+}'
+inner "bindkey '^I' list-matches"
+inner "echo REA''DY"
+zpty -r inner line '*READY*'
+zpty -w -n inner "$1"$'\t'
+zpty -r inner line '*END*'
+print -r -- "$line"
+zpty -d inner
+"""
+
+
+def complete_in_zsh(script, words):
+    Path("completion.zsh").write_text(script)
+    line = " ".join(words).replace("'", "'\\''")
+    printed = run("zsh", IN_ZSH.replace('"$1"', f"'{line}'"))
+    lines = printed.rpartition("BEGIN")[2].splitlines()
+    return {line.strip().removeprefix("match:") for line in lines if line.strip().startswith("match:")}
+
+
+@pytest.mark.component("zsh")
+def test_zsh_loads_the_script(jobman):
+    Path("completion.zsh").write_text(jobman("completion", "zsh").out)
+    printed = run("zsh", "autoload -Uz compinit && compinit -u -D; source ./completion.zsh; whence -w _jobman; echo $_comps[jobman]")
+    assert printed.splitlines() == ["_jobman: function", "_jobman"]
+
+
+@pytest.mark.component("zsh")
+@pytest.mark.parametrize(("words", "wanted"), list(cases("zsh")))
+def test_zsh_completes(jobman, words, wanted):
+    assert complete_in_zsh(jobman("completion", "zsh").out, words) == wanted
+
+
+# -- the reader ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.component("libyaml")
+def test_documents_are_read_by_libyaml():
+    from yaml import cyaml
+
+    from jobman.spec.yaml import _Loader
+
+    assert issubclass(_Loader, cyaml.CParser)
+    assert cyaml.CParser.__module__ == "yaml._yaml"
+
+
+@pytest.mark.component("libyaml")
+def test_reading_a_document_runs_no_parser_written_in_python(monkeypatch):
+    import yaml
+
+    from jobman.api import loads
+
+    def refuse(*_, **__):
+        raise AssertionError("the parser written in Python was used")
+
+    for cls in (yaml.scanner.Scanner, yaml.parser.Parser, yaml.composer.Composer):
+        monkeypatch.setattr(cls, "__init__", refuse)
+    assert loads("version: 1\ntasks: [{command: a, resources: {type: node, count: 1}}]\n").ok

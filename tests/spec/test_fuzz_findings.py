@@ -1,0 +1,68 @@
+"""Documents that once broke the reader, each as small as it goes. They are read in a process of their own."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+FOUND = ROOT / "tests" / "fixtures" / "fuzz"
+NAMES = sorted(path.stem for path in FOUND.glob("*.yaml"))
+READ = """
+import resource, sys
+resource.setrlimit(resource.RLIMIT_AS, (2**30, 2**30))
+from fuzz.run import check
+check(open(sys.argv[1], "rb").read())
+"""
+
+# What still breaks it, and how.
+NOT_YET = {
+    "alias-chain-behind-a-merge": "RecursionError in _measure",
+    "aliases-beyond-counting": "ValueError in _roughly",
+    "clock-of-5000-digits": "ValueError in <genexpr>",
+    "coordinator-of-5000-digits": "ValueError in _check_coordinator",
+    "forbidden-character-behind-a-carriage-return": "JS008 is outside the file",
+    "groups-in-a-chain": "RecursionError in check_unit",
+    "infinity-in-flags": "a plan is not read back as it was printed",
+    "matrix-of-5000-axes": "ValueError in read",
+    "number-of-5000-digits": "ValueError in plain_value",
+    "parameter-of-5000-digits": "ValueError in plain_value",
+    "parameters-in-a-chain": "RecursionError in _expanded",
+    "parameters-that-double": "MemoryError in _expanded",
+    "place-behind-the-last-line": "JS020 is outside the file",
+    "shapes-in-a-chain": "RecursionError in of",
+    "size-beyond-floating-point": "OverflowError in parse_size",
+    "size-of-5000-digits": "ValueError in parse_size",
+    "step-named-by-a-mapping": "JS603 shows the insides of the reader",
+}
+
+
+def findings():
+    for name in NAMES:
+        reason = NOT_YET.get(name)
+        marks = [pytest.mark.xfail(strict=True, reason=reason)] if reason else []
+        yield pytest.param(name, marks=marks, id=name)
+
+
+@pytest.mark.parametrize("name", list(findings()))
+def test_a_document_that_broke_the_reader_is_read(name):
+    command = [sys.executable, "-c", READ, str(FOUND / f"{name}.yaml")]
+    path = [str(ROOT), str(ROOT / "src")]
+    run = subprocess.run(
+        command, capture_output=True, text=True, cwd=ROOT, env={"PYTHONPATH": ":".join(path)}
+    )
+    assert run.returncode == 0, run.stderr.splitlines()[-1]
+
+
+def test_every_name_in_the_list_is_a_document():
+    assert set(NOT_YET) <= set(NAMES)
+
+
+def test_the_process_notices_what_is_wrong(tmp_path):
+    (tmp_path / "x.yaml").write_text("version: 1\n")
+    broken = READ.replace("check(open", "raise AssertionError(open")
+    run = subprocess.run(
+        [sys.executable, "-c", broken, str(tmp_path / "x.yaml")], capture_output=True, cwd=ROOT
+    )
+    assert run.returncode != 0
