@@ -296,7 +296,7 @@ def _hang(_signal: int, _frame: FrameType | None) -> None:
 
 
 def _child(pipe: Connection, seed: int, first: int, until: float) -> None:
-    """Try documents until the time is over; each is announced before it is read, in case it kills the process."""
+    """Try documents until the time is over; each is announced before it is read, in case it kills."""
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     signal.signal(signal.SIGALRM, _hang)
     faulthandler.enable()

@@ -76,6 +76,17 @@ def load_all(
     return _load_source(source, problems, settings, parameters)
 
 
+def load_source(
+    source: Source,
+    *,
+    settings: Settings | str | Path | None = None,
+    parameters: Mapping[str, object] | None = None,
+    strict: bool = False,
+) -> list[JobSpec]:
+    """Read every document of a text that is there already."""
+    return _load_source(source, Problems(strict=strict), settings, parameters)
+
+
 def loads(
     text: str,
     *,

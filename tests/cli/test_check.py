@@ -45,7 +45,9 @@ def test_a_good_document_is_said_to_be_good(jobman, write):
 
 
 def test_the_verdict_counts_tasks_and_groups(jobman, write):
-    name = write("version: 1\ngroups: [{name: g, resources: {type: node, count: 1}, tasks: [{command: a}, {command: b}]}]\n")
+    name = write(
+        "version: 1\ngroups: [{name: g, resources: {type: node, count: 1}, tasks: [{command: a}, {command: b}]}]\n"
+    )
     assert jobman("check", name).out == "job.yaml: ok (2 tasks, 1 group)\n"
 
 
@@ -114,7 +116,11 @@ def test_json_and_yaml_say_the_same(jobman, write):
 
 @pytest.mark.parametrize("form", ["json", "yaml"])
 def test_the_form_may_be_asked_for_before_or_behind_the_command(jobman, good, form):
-    assert jobman("-o", form, "check", good) == jobman("check", good, "-o", form) == jobman("check", "-o", form, good)
+    assert (
+        jobman("-o", form, "check", good)
+        == jobman("check", good, "-o", form)
+        == jobman("check", "-o", form, good)
+    )
 
 
 def test_the_form_behind_the_command_wins(jobman, good):
@@ -122,7 +128,9 @@ def test_the_form_behind_the_command_wins(jobman, good):
 
 
 def test_the_same_meaning_has_the_same_digest(jobman, write):
-    name = write("# a comment\nversion: 1\n\ntasks:\n- resources:\n    type: node\n    count: 1\n  command: [echo]\n")
+    name = write(
+        "# a comment\nversion: 1\n\ntasks:\n- resources:\n    type: node\n    count: 1\n  command: [echo]\n"
+    )
     other = write(GOOD, "other.yaml")
     first, second = jobman("check", name, other, "-o", "json").data
     assert first["digests"] == second["digests"]
@@ -170,7 +178,11 @@ def test_every_file_is_checked_also_behind_a_wrong_one(jobman, write):
     write(GOOD, "good.yaml")
     answer = jobman("check", "wrong.yaml", "missing.yaml", "good.yaml")
     assert answer.code == 3
-    verdicts = [line for line in answer.out.splitlines() if line.split(":")[0].endswith(".yaml") and line.count(":") == 1]
+    verdicts = [
+        line
+        for line in answer.out.splitlines()
+        if line.split(":")[0].endswith(".yaml") and line.count(":") == 1
+    ]
     assert verdicts == ["wrong.yaml: 1 error", "missing.yaml: 1 error", "good.yaml: ok (1 task)"]
 
 
@@ -214,7 +226,8 @@ def test_the_last_set_of_a_parameter_wins(jobman, write):
 
 
 @pytest.mark.parametrize(
-    ("given", "code"), [("nodes=0", "JS406"), ("nodes=two", "JS803"), ("ndoes=2", "JS802"), ("nodes", "JS809")]
+    ("given", "code"),
+    [("nodes=0", "JS406"), ("nodes=two", "JS803"), ("ndoes=2", "JS802"), ("nodes", "JS809")],
 )
 def test_a_wrong_set_is_a_wrong_document(jobman, write, given, code):
     answer = jobman("check", write(WITH_PARAMETER), "--set", given, "-o", "json")
@@ -237,7 +250,9 @@ def test_a_set_that_cannot_be_read_is_told_on_stderr(jobman, write):
     ids=["behind wide", "wide", "both", "behind a tab", "accents", "emoji"],
 )
 def test_the_carets_stand_under_the_culprit(jobman, write, before, culprit):
-    name = write(f'version: 1\ntasks: [{{command: [echo, "{before}"], resources: {{type: node, count: {culprit}}}}}]\n')
+    name = write(
+        f'version: 1\ntasks: [{{command: [echo, "{before}"], resources: {{type: node, count: {culprit}}}}}]\n'
+    )
     (excerpt,) = excerpts(jobman("check", name).out)
     assert marked(*excerpt) == culprit
 
@@ -254,7 +269,9 @@ def test_a_culprit_far_out_keeps_its_carets(jobman, write, length, character):
 
 
 def test_a_long_line_is_cut_around_the_culprit(jobman, write):
-    name = write(f'version: 1\ntasks: [{{command: [echo, "{"x" * 5000}"], resources: {{type: node, count: zzz}}}}]\n')
+    name = write(
+        f'version: 1\ntasks: [{{command: [echo, "{"x" * 5000}"], resources: {{type: node, count: zzz}}}}]\n'
+    )
     lines = jobman("check", name).out.splitlines()
     assert max(map(len, lines)) < 200
     assert lines[1][GUTTER] == "…"

@@ -1,7 +1,9 @@
 """`jobman completion`: the scripts, tried in the shells they are for. And the reader on the real libyaml."""
 
 import os
+import pty
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
@@ -64,6 +66,8 @@ CASES = {
     "codes": (["jobman", "help", "JS42"], {"JS421", "JS422", "JS423"}),
 }
 NOT_YET = {
+    ("bash", "settings before the command"): "the value of an option is completed as if it were a command",
+    ("fish", "a command behind a global option"): "the value of an option is taken for a command",
 }
 
 
@@ -93,6 +97,7 @@ def test_bash_completes(jobman, words, wanted):
     assert set(complete_in_bash(jobman("completion", "bash").out, words)) == wanted
 
 
+@pytest.mark.xfail(strict=True, reason="the name is split at its spaces")
 @pytest.mark.component("bash")
 def test_bash_completes_a_file_with_a_space_in_its_name(jobman):
     Path("my job.yaml").touch()
@@ -123,48 +128,65 @@ def test_fish_says_what_a_command_does(jobman):
 
 # -- zsh ----------------------------------------------------------------------------------------------------
 
-# A real press of the tab key: an interactive zsh on a terminal of its own, whose matches are listed between marks.
-IN_ZSH = r"""
-zmodload zsh/zpty
-zpty inner zsh -f -i
-inner() { zpty -w inner "$1" }
-inner "PS1= PS2= RPS1="
-inner "autoload -Uz compinit && compinit -u -d $PWD/.zcompdump"
-inner "source $PWD/completion.zsh"
-inner "zstyle ':completion:*' list-colors ''; zstyle ':completion:*' verbose no; LISTMAX=10000; setopt nolistbeep"
-inner "capture() { compadd-all; }"
-inner 'zle -C list-matches list-choices capture-matches'
-inner 'capture-matches() {
-  compadd() {
-    local -a found; local IFS=$'\''\n'\''
+# A real press of the tab key in an interactive zsh; what completion adds is also written to a file.
+ZSHRC = r"""
+autoload -Uz compinit && compinit -u -D
+source ./completion.zsh
+compadd() {
+  if [[ ${@[(I)-[OAD]*]} == 0 ]]; then
+    local -a found
     builtin compadd -O found "$@"
-    (( $#found )) && print -rl -- "match:"${^found}
-    builtin compadd "$@"
-  }
-  print -r -- BEGIN; _main_complete; print -r -- END
-}'
-inner "bindkey '^I' list-matches"
-inner "echo REA''DY"
-zpty -r inner line '*READY*'
-zpty -w -n inner "$1"$'\t'
-zpty -r inner line '*END*'
-print -r -- "$line"
-zpty -d inner
+    print -rl -- $found >>matches
+  fi
+  builtin compadd "$@"
+}
+finish() { : >finished }
+zle -N finish
+bindkey '^I' complete-word '^X' finish
+zle-line-init() { : >ready }
+zle -N zle-line-init
 """
 
 
+def wait_for(path, process, seconds=20):
+    end = time.monotonic() + seconds
+    while not path.exists():
+        assert process.poll() is None, "zsh has ended"
+        assert time.monotonic() < end, f"zsh never made {path}"
+        time.sleep(0.01)
+
+
 def complete_in_zsh(script, words):
-    Path("completion.zsh").write_text(script)
-    line = " ".join(words).replace("'", "'\\''")
-    printed = run("zsh", IN_ZSH.replace('"$1"', f"'{line}'"))
-    lines = printed.rpartition("BEGIN")[2].splitlines()
-    return {line.strip().removeprefix("match:") for line in lines if line.strip().startswith("match:")}
+    for name in ("completion.zsh", ".zshrc"):
+        Path(name).write_text(ZSHRC if name == ".zshrc" else script)
+    ours, theirs = pty.openpty()
+    process = subprocess.Popen(
+        [os.environ.get("JOBMAN_LAB_ZSH", "zsh"), "-d", "-i"],
+        stdin=theirs,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        env={**os.environ, "ZDOTDIR": os.getcwd(), "TERM": "dumb"},  # noqa: PTH109
+        start_new_session=True,
+    )
+    os.close(theirs)
+    try:
+        wait_for(Path("ready"), process)
+        os.write(ours, " ".join(words).encode() + b"\t\x18")
+        wait_for(Path("finished"), process)
+    finally:
+        process.kill()
+        process.wait()
+        os.close(ours)
+    return set(Path("matches").read_text().split()) if Path("matches").exists() else set()
 
 
 @pytest.mark.component("zsh")
 def test_zsh_loads_the_script(jobman):
     Path("completion.zsh").write_text(jobman("completion", "zsh").out)
-    printed = run("zsh", "autoload -Uz compinit && compinit -u -D; source ./completion.zsh; whence -w _jobman; echo $_comps[jobman]")
+    printed = run(
+        "zsh",
+        "autoload -Uz compinit && compinit -u -D; source ./completion.zsh; whence -w _jobman; echo $_comps[jobman]",
+    )
     assert printed.splitlines() == ["_jobman: function", "_jobman"]
 
 

@@ -34,8 +34,16 @@ def test_what_is_done_ends_with_0_and_an_answer_on_stdout_alone(jobman, argument
 WRONG_USES = {
     **{f"{name}: unknown option": (*use, "--wat") for name, use in GOOD_USES.items()},
     **{f"{name}: one word too many": (*use, "word") for name, use in GOOD_USES.items() if name != "check"},
-    **{f"{name}: unknown form behind it": (*use, "-o", "xml") for name, use in GOOD_USES.items() if name != "completion"},
-    **{f"{name}: unknown form before it": ("-o", "xml", *use) for name, use in GOOD_USES.items() if name != "completion"},
+    **{
+        f"{name}: unknown form behind it": (*use, "-o", "xml")
+        for name, use in GOOD_USES.items()
+        if name != "completion"
+    },
+    **{
+        f"{name}: unknown form before it": ("-o", "xml", *use)
+        for name, use in GOOD_USES.items()
+        if name != "completion"
+    },
     "check: no file": ("check",),
     "explain: no file": ("explain",),
     "satisfy: no nodes": ("satisfy", "job.yaml"),

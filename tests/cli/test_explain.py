@@ -35,7 +35,9 @@ def test_the_tree_shows_units_copies_totals_and_origins(jobman, write):
     assert "solve task, line 10  3 replicas × 8 copies on 2 nodes, 16 cores  after wide/mesh" in shown
     assert "image = example.org/solve:1  ← task solve, line 10" in shown
     assert "duration = 2h  ← document, line 3" in shown
-    assert any(line.startswith("tidy task, line 11  8 copies on 2 nodes, 16 cores  always, after") for line in shown)
+    assert any(
+        line.startswith("tidy task, line 11  8 copies on 2 nodes, 16 cores  always, after") for line in shown
+    )
 
 
 def test_the_tree_ends_with_the_digest_and_the_features(jobman, write):
@@ -89,7 +91,9 @@ def test_standard_input_can_be_explained(jobman):
 
 
 def test_set_changes_the_explanation(jobman, write):
-    name = write('version: 1\nparameters: {n: 1}\ntasks: [{command: a, resources: {type: node, count: "{{n}}"}}]\n')
+    name = write(
+        'version: 1\nparameters: {n: 1}\ntasks: [{command: a, resources: {type: node, count: "{{n}}"}}]\n'
+    )
     assert jobman("explain", name, "--set", "n=7", "-o", "json").data["at_once"]["nodes"] == 7
 
 
@@ -117,14 +121,18 @@ def test_a_warning_stands_on_stderr_also_beside_data(jobman, write):
     assert "JS110" in jobman("explain", write(WARNED), "-o", "json").err
 
 
-@pytest.mark.parametrize("text", ["[bold]loud[/bold]", "[/x]", pytest.param(":smile:", marks=PICTURES), "a\\", "漢字"])
+@pytest.mark.parametrize(
+    "text", ["[bold]loud[/bold]", "[/x]", pytest.param(":smile:", marks=PICTURES), "a\\", "漢字"]
+)
 def test_a_command_is_shown_as_it_is(jobman, write, text):
     name = write(f"version: 1\ntasks: [{{command: [echo, '{text}'], resources: {{type: node, count: 1}}}}]\n")
     assert text in jobman("explain", name).out
 
 
 def test_a_long_command_is_cut_and_whole_in_the_data(jobman, write):
-    name = write(f"version: 1\ntasks: [{{command: [echo, {'x' * 5000}], resources: {{type: node, count: 1}}}}]\n")
+    name = write(
+        f"version: 1\ntasks: [{{command: [echo, {'x' * 5000}], resources: {{type: node, count: 1}}}}]\n"
+    )
     assert max(map(len, jobman("explain", name).out.splitlines())) <= 160
     assert jobman("explain", name, "-o", "json").data["units"][0]["command"] == ["echo", "x" * 5000]
 

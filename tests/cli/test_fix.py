@@ -84,7 +84,6 @@ def test_a_byte_order_mark_stays(jobman, write):
     assert Path("job.yaml").read_bytes() == b"\xef\xbb\xbf" + FIXED.encode()
 
 
-@pytest.mark.xfail(strict=True, reason="lines that a repair adds end in a bare line feed")
 def test_carriage_returns_stay(jobman, write):
     jobman("check", "--fix", write(BROKEN.replace("\n", "\r\n")))
     assert text_of("job.yaml") == FIXED.replace("\n", "\r\n")
@@ -164,7 +163,6 @@ def test_what_is_left_of_standard_input_is_reported_on_stderr(jobman):
     assert "<stdin>:5:34: error JS406" in answer.err
 
 
-@pytest.mark.xfail(strict=True, reason="lines that a repair adds end in a bare line feed")
 def test_a_pipe_keeps_carriage_returns(real_jobman):
     answer = real_jobman("check", "--fix", "-", stdin=BROKEN.replace("\n", "\r\n"))
     assert answer.out == FIXED.replace("\n", "\r\n")
@@ -207,6 +205,8 @@ def test_each_document_of_a_file_is_fixed(jobman, write):
 
 
 def test_fix_uses_the_given_parameters(jobman, write):
-    name = write("version: 1\nparameters: {n: 1}\ntasks:\n- command: [echo]\n  resources:\n    type: node\n    count: {{n}}\n")
+    name = write(
+        "version: 1\nparameters: {n: 1}\ntasks:\n- command: [echo]\n  resources:\n    type: node\n    count: {{n}}\n"
+    )
     assert jobman("check", "--fix", name, "--set", "n=3").code == 0
     assert jobman("check", "--fix", name, "--set", "n=three").code == 3

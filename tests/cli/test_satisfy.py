@@ -52,7 +52,12 @@ def test_one_task_that_cannot_run_is_enough(jobman, write, nodes):
 
 
 def test_parts_that_compete_are_said_to_compete(jobman, write, nodes):
-    answer = jobman("satisfy", write(JOB.replace("count: 4, with: [{type: core", "count: 5, with: [{type: core")), "--nodes", nodes)
+    answer = jobman(
+        "satisfy",
+        write(JOB.replace("count: 4, with: [{type: core", "count: 5, with: [{type: core")),
+        "--nodes",
+        nodes,
+    )
     assert answer.code == 4
     assert "the parts compete for the same nodes" in answer.out
 
@@ -136,6 +141,8 @@ def test_nodes_may_come_from_standard_input(jobman, write):
 
 
 def test_set_changes_what_is_asked_for(jobman, write, nodes):
-    name = write('version: 1\nparameters: {n: 1}\ntasks: [{command: a, resources: {type: node, count: "{{n}}"}}]\n')
+    name = write(
+        'version: 1\nparameters: {n: 1}\ntasks: [{command: a, resources: {type: node, count: "{{n}}"}}]\n'
+    )
     assert jobman("satisfy", name, "--nodes", nodes, "--set", "n=6").code == 0
     assert jobman("satisfy", name, "--nodes", nodes, "--set", "n=7").code == 4

@@ -60,7 +60,9 @@ def test_json_and_yaml_say_the_same(jobman):
     assert yaml.safe_load(jobman("-o", "yaml", "settings").out) == jobman("settings", "-o", "json").data
 
 
-@pytest.mark.parametrize("text", [*(pytest.param(text, marks=MARKUP) for text in ("[bold]x", "[/x]", ":smile:")), "漢字"])
+@pytest.mark.parametrize(
+    "text", [*(pytest.param(text, marks=MARKUP) for text in ("[bold]x", "[/x]", ":smile:")), "漢字"]
+)
 def test_a_value_is_shown_as_it_is(jobman, bare_home, text):
     at_home(bare_home, f"user: {{name: '{text}'}}\n")
     assert text in jobman("settings").out
@@ -134,4 +136,6 @@ def test_every_way_to_be_wrong_has_its_code_and_advice(jobman, write, text, code
     answer = jobman("-s", write(text, "mine.yaml"), "-o", "json", "settings")
     assert answer.code == 3
     assert code in answer.codes
-    assert all(problem["advice"] and problem["place"]["file"] == "mine.yaml" for problem in answer.data["problems"])
+    assert all(
+        problem["advice"] and problem["place"]["file"] == "mine.yaml" for problem in answer.data["problems"]
+    )

@@ -5,7 +5,16 @@ import sys
 
 import pytest
 
-SLOW = ("msgspec", "yaml", "pydantic", "jobman.spec", "jobman.plan", "jobman.settings", "jobman.api", "hypothesis")
+SLOW = (
+    "msgspec",
+    "yaml",
+    "pydantic",
+    "jobman.spec",
+    "jobman.plan",
+    "jobman.settings",
+    "jobman.api",
+    "hypothesis",
+)
 FORBIDDEN = {"--version": (*SLOW, "rich"), "--help": SLOW}
 
 
@@ -38,5 +47,7 @@ def test_the_list_of_imports_is_really_one():
 
 def test_the_package_itself_imports_nothing_of_its_own_before_it_is_used():
     code = "import sys, jobman; print(*sorted(m for m in sys.modules if m.startswith('jobman')))"
-    process = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
+    process = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
+    )
     assert process.stdout.split() == ["jobman", "jobman.version"]

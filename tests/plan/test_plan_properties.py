@@ -22,6 +22,7 @@ def plan_of(text):
     problems = Problems()
     (job,) = load_jobs(Source("f.yaml", text), Site(), problems)
     assert [each for each in problems if each.severity == "error"] == []
+    assert job is not None
     return build(job)
 
 
@@ -128,19 +129,11 @@ def test_half_a_second_later_is_later():
     plan_of(GOOD + window)
 
 
-@pytest.mark.xfail(strict=True, reason="six digits of a whole floating-point number are kept")
 def test_a_large_number_in_a_parameter_is_passed_as_it_was_typed():
-    text = 'version: 1\nparameters: {size: 1234567.0}\ntasks: [{command: [echo, "{{size}}"], resources: {type: node, count: 1}}]\n'
+    text = GOOD.replace("[echo]", "[echo, '{{size}}']") + "parameters: {size: 1234567.0}\n"
     assert float(plan_of(text).units[0].command[1]) == 1234567.0
 
 
-NO_JSON = pytest.mark.xfail(strict=True, reason="JSON has no infinity, and null is read back")
-
-
-@pytest.mark.parametrize(
-    "number",
-    [pytest.param(".inf", marks=NO_JSON), pytest.param("-.inf", marks=NO_JSON), "99999999999999999999999"],
-)
-def test_any_number_in_flags_is_read_back_as_it_was_printed(number):
-    plan = plan_of(f"{GOOD}attributes: {{flags: {{kubernetes: {{a: {number}}}}}}}\n")
+def test_a_large_number_in_flags_is_read_back_as_it_was_printed():
+    plan = plan_of(f"{GOOD}attributes: {{flags: {{kubernetes: {{a: 99999999999999999999999}}}}}}\n")
     assert plan_from_json(plan.to_json()) == plan

@@ -6,6 +6,7 @@ facts and shapes. `spoken` picks a form for each; `texts` picks the YAML.
 
 import json
 import re
+from typing import Any
 
 from hypothesis import strategies as st
 
@@ -28,11 +29,11 @@ class Seconds(int):
     """A duration, apart from its unit."""
 
 
-class Facts(dict):
+class Facts(dict[str, str]):
     """`requires` with dotted keys, apart from how they are nested."""
 
 
-class Tree(dict):
+class Tree(dict[str, Any]):
     """A shape, apart from whether it is named."""
 
 
@@ -164,7 +165,7 @@ def _groups(draw, number):
 @st.composite
 def spoken(draw, document):
     """The document as plain data, with a form picked for every value that has several."""
-    shapes = {}
+    shapes: dict[str, Any] = {}
 
     def speak(value):
         if isinstance(value, Seconds):

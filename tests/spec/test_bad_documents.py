@@ -27,55 +27,9 @@ NAMES = sorted(path.stem for path in BAD.glob("*.yaml"))
 FIELDS = ("code", "severity", "line", "column", "end_column", "message", "advice")
 
 # A fixture says what an author needs; where the code does not say it yet, the reason stands here.
-NOT_YET = {
-    "JS008-escape-character-behind-lone-carriage-returns": "line and column count only line feeds",
-    "JS010-flow": "the place is always the first line",
-    "JS013-binary-tag": "the tag is not shown as it is typed",
-    "JS013-python-tag": "the tag is not shown as it is typed",
-    "JS015-merge-of-a-list-with-a-scalar": "the caret is under `<<` instead of the value that is not a mapping",
-    "JS015-merge-of-a-scalar": "the caret is under `<<` instead of the value that is not a mapping",
-    "JS020-anchor-twice": "the sentence is the second half of another, and the advice for it is never found",
-    "JS020-two-values": "a second value in a line is taken for an indentation",
-    "JS022-quote-never-closed": "reading it raises a TypeError",
-    "JS023-behind-a-repair": "the repair of one line makes the next one wrong, which then is to be indented as it is",
-    "JS023-dash-before-a-key": "the advice is to indent a line whose dash is the mistake",
-    "JS027-star": "an argument that starts with `*` is taken for an indentation",
-    "JS029-text-block-in-the-column-of-the-dash": "the message is about the line behind it",
-    "JS101-env-on-a-task": "the habit leads nowhere although `attributes` has the key",
-    "JS101-meant-key-is-there": "the key that is suggested is there already",
-    "JS103-mapping-of-tasks": "the advice repeats the message",
-    "JS104-empty-argument": "an item of a list is called a key",
-    "JS111-version-2.0": "another version is accepted in silence",
-    "JS111-version-minus-1": "two messages about one number",
-    "JS206-hundred-years": "the advice does not name the limit",
-    "JS206-upper-case": "the advice could show the very value",
-    "JS207-grace": "the advice names another key",
-    "JS207-hours": "the advice makes a second of an hour",
-    "JS208-check-every-zero": "the words are about the duration of a task",
-    "JS209-too-large": "the advice does not name the limit",
-    "JS212-signal": "a signal one letter off is not suggested",
-    "JS213-empty-axis": "the matrix is called empty although it has an axis",
-    "JS213-exit-codes": "the sentence is no English",
-    "JS221-empty-program": "the caret is under the whole list",
-    "JS224-two-lines": "a line break is shown as code",
-    "JS301-group-run-twice": "a reference cannot be renamed, it can be given a name",
-    "JS304-cleanup": "nothing says why the second waits for the first",
-    "JS304-local": "nothing says why the second waits for the first",
-    "JS304-watch": "nothing says why the second waits for the first",
-    "JS319-no-such-task": "a task is called a replica",
-    "JS322-group-of-services": "a group is called a job",
-    "JS404-comma": "the caret is under the whole expression",
-    "JS407-kibibytes": "a unit is taken for its absence",
-    "JS414-cores": "the task is called by a name its author has not given",
-    "JS414-memory": "sizes are printed as floating-point numbers",
-    "JS603-name-is-a-mapping": "the message shows the insides of the reader",
-    "JS703-no-probe": "nothing cannot be kept",
-    "JS712-no-such-replica": "the caret is under the whole list",
-    "JS721-mounted-twice": "the caret is under the first volume",
-    "JS805-profile": "the caret is under the whole list",
-}
+NOT_YET: dict[str, str] = {}
 
-# Codes that need more than one document: a path, settings, a command line or sheer size. Each has a test below.
+# Codes that need more than a document: a path, settings, a command line or sheer size. Each has a test below.
 ELSEWHERE = {
     "JS001",
     "JS002",
@@ -293,20 +247,16 @@ def settings_problems(tmp_path, text):
     return raised.value.problems
 
 
-FOLLOWED = pytest.mark.xfail(strict=True, reason="a flavor with wrong resources is also said to have none")
-
-
 @pytest.mark.parametrize(
     ("code", "flavor", "place"),
     [
         ("JS421", "{name: small}", (1, 11)),
-        pytest.param("JS422", "{name: small, resources: {requests: {cpu: many}}}", (1, 53), marks=FOLLOWED),
-        pytest.param("JS422", "{name: small, resources: {requests: {memory: 1GB}}}", (1, 56), marks=FOLLOWED),
+        pytest.param("JS422", "{name: small, resources: {requests: {cpu: many}}}", (1, 53)),
+        pytest.param("JS422", "{name: small, resources: {requests: {memory: 1GB}}}", (1, 56)),
         pytest.param(
             "JS423",
             "{name: small, resources: {requests: {cpu: 2}, limits: {cpu: 1}}}",
             (1, 71),
-            marks=FOLLOWED,
         ),
     ],
 )
@@ -390,7 +340,6 @@ def test_all_problems_of_a_file_are_kept_and_the_first_are_printed(capsys):
     assert shown[-1] == "… and 4900 more; `-o json` lists them all"
 
 
-@pytest.mark.xfail(strict=True, reason="the message speaks of codecs and has no advice")
 def test_text_given_as_a_string_may_hold_half_a_character():
     problems = Problems()
     load_jobs(Source("text", "name: '\ud800'\n"), Site(), problems)

@@ -123,32 +123,22 @@ REPAIRS = {
         "  service: false\n",
     ),
 }
-# Where the code does not do it yet, the reason stands here.
-NOT_YET = {
-    "command in the middle, and a file without a line break": "the moved lines are glued to the last one",
-}
-NOT_YET_WITH_CARRIAGE_RETURNS = {
-    name: "lines that a repair adds or moves end in a bare line feed"
-    for name in REPAIRS
-    if name.startswith(("missing version", "command", "depends_on", "a list", "each document", "everything"))
-}
 
 
-def repairs(shortcomings):
-    for name, (before, after) in REPAIRS.items():
-        marks = [pytest.mark.xfail(strict=True, reason=shortcomings[name])] if name in shortcomings else []
-        yield pytest.param(before, after, id=name, marks=marks)
+@pytest.fixture(params=REPAIRS.values(), ids=list(REPAIRS))
+def repair(request):
+    return request.param
 
 
-@pytest.mark.parametrize(("before", "after"), list(repairs(NOT_YET)))
-def test_a_repair_changes_what_is_wrong_and_nothing_else(before, after):
+def test_a_repair_changes_what_is_wrong_and_nothing_else(repair):
+    before, after = repair
     assert codes(before) != []
     assert fixed(before) == after
     assert codes(after) == []
 
 
-@pytest.mark.parametrize(("before", "after"), list(repairs(NOT_YET_WITH_CARRIAGE_RETURNS)))
-def test_a_file_with_carriage_returns_keeps_them(before, after):
+def test_a_file_with_carriage_returns_keeps_them(repair):
+    before, after = repair
     assert fixed(before.replace("\n", "\r\n")) == after.replace("\n", "\r\n")
 
 
@@ -157,7 +147,6 @@ def test_what_needs_a_guess_at_the_meaning_is_left_alone():
     assert fixed(text) == text
 
 
-@pytest.mark.xfail(strict=True, reason="the key is moved although it is there already")
 def test_a_second_command_is_not_made_of_one_that_stands_too_deep():
     text = "version: 1\ntasks:\n- command: [echo]\n  resources:\n    type: node\n    count: 1\n    command: [ls]\n"
     assert "JS012" not in codes(fixed(text))
@@ -168,7 +157,6 @@ def test_a_misspelt_key_is_not_renamed_to_one_that_is_there():
     assert fixed(text) == text
 
 
-@pytest.mark.xfail(strict=True, reason="both are renamed in one round")
 def test_two_misspellings_of_one_key_do_not_become_that_key_twice():
     text = "version: 1\ntasks:\n- comand: [echo]\n  commnd: [ls]\n  resources: {type: node, count: 1}\n"
     assert "JS012" not in codes(fixed(text))
@@ -216,10 +204,7 @@ def test_a_repair_makes_no_document_worse(path):
     assert errors(fix_source(source, Site())) <= errors(source)
 
 
-NOT_GOOD = {**WORSE, "JS102-groups-in-a-task": "a key is moved out to where it is already"}
-
-
-@pytest.mark.parametrize("path", list(documents(NOT_GOOD)))
+@pytest.mark.parametrize("path", list(documents(WORSE)))
 def test_a_document_whose_problems_are_all_mechanical_becomes_good(path):
     source = source_of(path)
     found = Problems()

@@ -3,7 +3,6 @@
 import string
 from pathlib import Path
 
-import pytest
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
@@ -57,7 +56,6 @@ def assert_complete(problems, text):
 # -- nothing raises -----------------------------------------------------------------------------------------
 
 
-@pytest.mark.xfail(strict=True, reason="the place of a character that YAML forbids counts only line feeds")
 @given(st.text(st.characters(codec="utf-8"), max_size=200))
 @example("\x85\x08")
 def test_no_text_makes_the_reader_raise(text):
@@ -66,7 +64,6 @@ def test_no_text_makes_the_reader_raise(text):
     assert jobs or problems
 
 
-@pytest.mark.xfail(strict=True, reason="a mistake in the last line is placed in a line behind it")
 @given(YAMLISH)
 @example("n:\nt")
 @settings(max_examples=300)
@@ -265,13 +262,11 @@ def test_adding_preserves_totals(a, b):
     assert total.amounts == {name: left.amounts.get(name, 0) + right.amounts.get(name, 0) for name in names}
 
 
-@pytest.mark.xfail(strict=True, reason="levels grow when they are joined and then are no longer alike")
 def test_adding_shapes_with_levels_is_associative():
     rack = (Part(nodes=4, within=(("rack", 2),)),)
     assert add([add([rack, rack]), rack]) == add([rack, add([rack, rack])]) == add([rack, rack, rack])
 
 
-@pytest.mark.xfail(strict=True, reason="what stands beside slots without a node is counted once")
 def test_adding_slots_in_sockets_preserves_totals():
     sockets = (Part(slots=4, each={"core": 1}, beside={"socket": 2}),)
     assert totals(add([sockets, sockets])).amounts == {"core": 8, "socket": 4}
@@ -283,9 +278,6 @@ LOPSIDED = (
 )
 
 
-@pytest.mark.xfail(
-    strict=True, reason="nodes are given out by the sum of all amounts, and the wrong part takes the fit one"
-)
 @given(some.alternatives(nodes=True))
 @example(LOPSIDED)
 def test_a_shape_with_nodes_fits_into_itself(a):
@@ -310,7 +302,6 @@ def test_a_child_larger_in_any_type_does_not_fit(size, extra, kind):
     assert misfit(shape(size), shape(size + extra)) is None
 
 
-@pytest.mark.xfail(strict=True, reason="what slots take is not taken from the room")
 @given(some.parts(nodes=False), some.parts(nodes=False))
 @example(Part(slots=1, each={"core": 1}), Part(slots=1, each={"core": 1}))
 def test_slots_of_two_parts_do_not_share_the_same_room(one, other):
@@ -341,6 +332,10 @@ def test_parentheses_and_spaces_are_neutral(text):
 def test_both_distributes_over_either_in_order(a, b, c):
     assert parse(f"{a}&({b}|{c})") == parse(f"{a}&{b}|{a}&{c}")
     assert parse(f"({b}|{c})&{a}") == parse(f"{b}&{a}|{c}&{a}")
+
+
+def test_the_left_side_of_both_is_the_stronger_preference():
+    assert parse("(a|b)&(c|d)") == (("a", "c"), ("a", "d"), ("b", "c"), ("b", "d"))
 
 
 @given(st.text(st.sampled_from([*"ab|&() .-", "é"]), max_size=20))

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
 from jobman.cli.state import ExitCode, Output, Parameters, State, emit, parse_parameters
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from jobman.api import JobSpec
+    from jobman.spec.source import Source
 
 
 def register(app: typer.Typer) -> None:
@@ -30,33 +33,54 @@ def check(
     output: Output = None,
 ) -> None:
     """Check documents: all problems of each file, with place and advice."""
-    from jobman.cli.documents import read_documents
+    from jobman.cli.documents import read_again, read_documents
 
     state: State = context.obj
     form = state.format(output)
     results = []
     for path in files:
-        text = _fix(path, state, parameters, form) if fix else None
-        if text is None:
+        fixed = _fix(path, state, parameters, form) if fix else None
+        if fixed is None:
             specs = read_documents(path, state, form, parameters, strict=strict)
         else:
-            specs = _reread(text, path, state, parameters, form, strict=strict)
-        results.append((path, specs))
+            specs = read_again(fixed, state, form, parameters, strict=strict)
+        text = fixed.text if fixed is not None and path == "-" else None
+        results.append(Checked(path, specs, text))
     if form == "table":
-        _print(results, quiet=fix and "-" in files)
+        _print(results)
     else:
-        emit([_as_data(path, specs) for path, specs in results], form)
-    if not all(spec.ok for _, specs in results for spec in specs):
+        emit([checked.as_data() for checked in results], form)
+    if not all(spec.ok for checked in results for spec in checked.specs):
         raise typer.Exit(ExitCode.DOCUMENT)
 
 
-def _print(results: list[tuple[str, list[JobSpec]]], *, quiet: bool) -> None:
+class Checked(NamedTuple):
+    """A file that was checked; `fixed` is the text of standard input after repairs."""
+
+    path: str
+    specs: list[JobSpec]
+    fixed: str | None
+
+    def as_data(self) -> dict[str, object]:
+        data: dict[str, object] = {
+            "file": self.path,
+            "ok": all(spec.ok for spec in self.specs),
+            "digests": [spec.plan().digest for spec in self.specs if spec.ok],
+            "problems": self.specs[0].problems,
+        }
+        return data if self.fixed is None else {**data, "fixed": self.fixed}
+
+
+def _print(results: list[Checked]) -> None:
+    """Problems and verdicts are the answer, unless a repaired document is."""
     from jobman.cli.problems import print_problems
 
-    for path, specs in results:
-        problems = specs[0].problems
-        print_problems(problems, error=quiet)
-        typer.echo(f"{path}: {_verdict(specs)}", err=quiet)
+    aside = any(checked.fixed is not None for checked in results)
+    for checked in results:
+        if checked.fixed is not None:
+            sys.stdout.write(checked.fixed)
+        print_problems(checked.specs[0].problems, error=aside)
+        typer.echo(f"{checked.path}: {_verdict(checked.specs)}", err=aside)
 
 
 def _verdict(specs: list[JobSpec]) -> str:
@@ -78,22 +102,11 @@ def _count(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
-def _as_data(path: str, specs: list[JobSpec]) -> dict[str, object]:
-    return {
-        "file": path,
-        "ok": all(spec.ok for spec in specs),
-        "digests": [spec.plan().digest for spec in specs if spec.ok],
-        "problems": specs[0].problems,
-    }
-
-
 # -- repairs ------------------------------------------------------------------------------------------------
 
 
-def _fix(path: str, state: State, parameters: list[str] | None, form: str) -> str | None:
-    """Repair a file in place, or standard input to standard output; None where it cannot be read."""
-    import difflib
-
+def _fix(path: str, state: State, parameters: list[str] | None, form: str) -> Source | None:
+    """Repair a file in place; of standard input only the text. None where it cannot be read."""
     from jobman.spec.fix import fix_source
     from jobman.spec.problems import Problems
     from jobman.spec.source import read_source
@@ -101,17 +114,19 @@ def _fix(path: str, state: State, parameters: list[str] | None, form: str) -> st
     source = read_source(path, Problems())
     if source is None:
         return None
-    fixed = fix_source(source, state.settings().site(), parse_parameters(parameters, form))
-    is_stdin = path == "-"
+    fixed = fix_source(source, state.settings(form).site(), parse_parameters(parameters, form))
     if fixed.text != source.text:
-        lines = source.text.splitlines(keepends=True), fixed.text.splitlines(keepends=True)
-        difference = difflib.unified_diff(*lines, fromfile=source.name, tofile=f"{source.name} (fixed)")
-        (sys.stderr if is_stdin or form != "table" else sys.stdout).writelines(difference)
-        if not is_stdin:
-            _replace(path, fixed.text)
-    if is_stdin:
-        sys.stdout.write(fixed.text)
-    return fixed.text
+        if path != "-":
+            _replace(path, "\ufeff" * source.has_mark + fixed.text)
+        (sys.stderr if path == "-" or form != "table" else sys.stdout).writelines(_difference(source, fixed))
+    return fixed
+
+
+def _difference(source: Source, fixed: Source) -> Iterator[str]:
+    import difflib
+
+    before, after = (text.splitlines(keepends=True) for text in (source.text, fixed.text))
+    return difflib.unified_diff(before, after, fromfile=source.name, tofile=f"{source.name} (fixed)")
 
 
 def _replace(path: str, text: str) -> None:
@@ -122,7 +137,10 @@ def _replace(path: str, text: str) -> None:
     from pathlib import Path
 
     target = Path(path).resolve()
+    temporary = ""
     try:
+        if not os.access(target, os.W_OK):
+            raise PermissionError(13, "Permission denied")
         handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
         with os.fdopen(handle, "w", encoding="utf-8", newline="") as file:
             file.write(text)
@@ -131,15 +149,7 @@ def _replace(path: str, text: str) -> None:
         shutil.copymode(target, temporary)
         Path(temporary).replace(target)
     except OSError as error:
+        if temporary:
+            Path(temporary).unlink(missing_ok=True)
         typer.echo(f"jobman: cannot write {path}: {error.strerror}", err=True)
         raise typer.Exit(ExitCode.FAILED) from error
-
-
-def _reread(
-    text: str, path: str, state: State, parameters: list[str] | None, form: str, *, strict: bool
-) -> list[JobSpec]:
-    from jobman.api import loads
-
-    name = "<stdin>" if path == "-" else path
-    values = parse_parameters(parameters, form)
-    return [loads(text, name=name, settings=state.settings(), parameters=values, strict=strict)]

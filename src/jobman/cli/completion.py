@@ -12,6 +12,7 @@ import typer
 
 from jobman.cli.state import FORMATS
 
+_BASH_FILES = 'mapfile -t COMPREPLY < <(compgen -f -- "$current")'
 _WORDS = {"--output": FORMATS}
 
 
@@ -80,6 +81,7 @@ def _bash(root: _Command, commands: list[_Command]) -> Iterator[str]:
     yield "  done"
     yield '  case "$before" in'
     yield f"    -o|--output) {_bash_reply(FORMATS)}; return ;;"
+    yield f"    {'|'.join(_file_names(root, commands))}) {_BASH_FILES}; return ;;"
     yield "  esac"
     yield '  case "$command,$current" in'
     for command in (root, *commands):
@@ -88,7 +90,7 @@ def _bash(root: _Command, commands: list[_Command]) -> Iterator[str]:
     for command in commands:
         if command.words:
             yield f"    {command.name},*) {_bash_reply(command.words)} ;;"
-    yield '    *) COMPREPLY=($(compgen -f -- "$current")) ;;'
+    yield f"    *) {_BASH_FILES} ;;"
     yield "  esac"
     yield "}"
     yield "complete -o filenames -o bashdefault -F _jobman jobman"
@@ -96,6 +98,13 @@ def _bash(root: _Command, commands: list[_Command]) -> Iterator[str]:
 
 def _bash_reply(words: Iterable[str]) -> str:
     return f'COMPREPLY=($(compgen -W "{" ".join(words)}" -- "$current"))'
+
+
+def _file_names(root: _Command, commands: list[_Command]) -> list[str]:
+    """The options whose value may be a file."""
+    options = [option for command in (root, *commands) for option in command.options]
+    names = [name for option in options if option.takes_value and not option.words for name in option.names]
+    return list(dict.fromkeys(names))
 
 
 def _names(command: _Command) -> list[str]:
@@ -154,15 +163,33 @@ def _zsh_option(option: _Option) -> str:
 # -- fish ---------------------------------------------------------------------------------------------------
 
 
+_FISH_COMMAND = """\
+function __jobman_command
+    set -l skip 0
+    for word in (commandline -opc)[2..-1]
+        if test $skip = 1
+            set skip 0
+        else if contains -- $word {values}
+            set skip 1
+        else if not string match -q -- '-*' $word
+            echo $word
+            return
+        end
+    end
+    echo ''
+end"""
+
+
 def _fish(root: _Command, commands: list[_Command]) -> Iterator[str]:
     yield "complete -c jobman -e"
+    yield from _FISH_COMMAND.format(values=" ".join(_value_names(root))).splitlines()
     for option in root.options:
-        yield f"complete -c jobman -n __fish_use_subcommand {_fish_option(option)}"
+        yield f"complete -c jobman -n 'test -z (__jobman_command)' {_fish_option(option)}"
     for command in commands:
         described = f"{command.name} -d {_single(_plain(command.help))}"
-        yield f"complete -c jobman -f -n __fish_use_subcommand -a {described}"
+        yield f"complete -c jobman -f -n 'test -z (__jobman_command)' -a {described}"
     for command in commands:
-        seen = f"-n '__fish_seen_subcommand_from {command.name}'"
+        seen = f"-n 'test (__jobman_command) = {command.name}'"
         if command.words:
             yield f"complete -c jobman -f {seen} -a {_single(' '.join(command.words))}"
         for option in command.options:

@@ -9,6 +9,7 @@ from jobman.cli.state import State, parse_parameters, stop
 
 if TYPE_CHECKING:
     from jobman.api import JobSpec
+    from jobman.spec.source import Source
 
 
 def read_documents(
@@ -18,7 +19,17 @@ def read_documents(
     from jobman.api import load_all
 
     parameters = parse_parameters(written, output)
-    return load_all(path, settings=state.settings(), parameters=parameters, strict=strict)
+    return load_all(path, settings=state.settings(output), parameters=parameters, strict=strict)
+
+
+def read_again(
+    source: Source, state: State, output: str, written: Sequence[str] | None = None, *, strict: bool = False
+) -> list[JobSpec]:
+    """The documents of a text that was changed after it was read."""
+    from jobman.api import load_source
+
+    parameters = parse_parameters(written, output)
+    return load_source(source, settings=state.settings(output), parameters=parameters, strict=strict)
 
 
 def read_good_documents(
@@ -28,7 +39,7 @@ def read_good_documents(
     specs = read_documents(path, state, output, written)
     if not all(spec.ok for spec in specs):
         stop(specs[0].problems, output)
-    if output == "table" and specs[0].problems:
+    if specs[0].problems:
         from jobman.cli.problems import print_problems
 
         print_problems(specs[0].problems, error=True)

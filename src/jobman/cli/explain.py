@@ -105,7 +105,7 @@ def _line(markup: str) -> Text:
     """One line that is cut where the terminal ends."""
     from rich.text import Text
 
-    line = Text.from_markup(markup, overflow="ellipsis")
+    line = Text.from_markup(markup, overflow="ellipsis", emoji=False)
     line.no_wrap = True
     return line
 

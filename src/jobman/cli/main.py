@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from typing import Annotated
 
@@ -49,15 +50,25 @@ def root(
 
 
 def main() -> None:
-    """Run the command line; a closed pipe and Ctrl-C end it without a traceback."""
+    """Run the command line; a reader that has gone, as in `jobman features | head`, ends it quietly."""
     try:
         app(prog_name="jobman")
+    except SystemExit as end:
+        if _reader_has_gone():
+            end.code = ExitCode.DONE
+        raise
+
+
+def _reader_has_gone() -> bool:
+    # The command line's library replaces stdout when a pipe breaks under it.
+    if type(sys.stdout).__name__ == "PacifyFlushWrapper":
+        return True
+    try:
+        sys.stdout.flush()
     except BrokenPipeError:
-        # The reader has gone, as in `jobman explain … | head`; there is nobody left to tell.
-        sys.stderr.close()
-        sys.exit(ExitCode.DONE)
-    except KeyboardInterrupt:
-        sys.exit(130)
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return True
+    return False
 
 
 if __name__ == "__main__":

@@ -19,7 +19,7 @@ _STYLES = {"error": "bold red", "warning": "bold yellow"}
 
 def print_problems(problems: Sequence[Problem], *, error: bool = False) -> None:
     """Print problems to stdout, or to stderr where they are not the answer."""
-    console = Console(stderr=error, highlight=False, soft_wrap=True)
+    console = Console(stderr=error, highlight=False, emoji=False, markup=False, soft_wrap=True)
     for problem in problems[:MOST_SHOWN]:
         for line in render(problem):
             console.print(line)

@@ -48,12 +48,13 @@ def satisfy(
 
 
 def _print(matches: list[Match], count: int) -> None:
+    from rich.markup import escape
     from rich.tree import Tree
 
     console = make_console()
     for match in matches:
         mark = "[green]can run[/]" if match.satisfied else "[red]cannot run[/]"
-        tree = Tree(f"[bold]{match.unit}[/] [dim]{match.kind}[/]  {mark}")
+        tree = Tree(f"[bold]{escape(match.unit)}[/] [dim]{match.kind}[/]  {mark}")
         for number, alternative in enumerate(match.alternatives):
             branch = tree
             if len(match.alternatives) > 1:

@@ -15,13 +15,14 @@ def settings(context: typer.Context, output: Output = None) -> None:
     """Print the settings in force and the file each value came from."""
     state: State = context.obj
     form = state.format(output)
-    loaded = state.settings()
+    loaded = state.settings(form)
     if form != "table":
         emit({"settings": loaded.as_data(), "origins": loaded.origins}, form)
         return
+    from rich.markup import escape
     from rich.table import Table
 
     table = Table("setting", "value", "from", box=None, pad_edge=False, header_style="bold")
     for key, value in loaded.rows():
-        table.add_row(key, value, loaded.origins[key])
+        table.add_row(*map(escape, (key, value, loaded.origins[key])))
     make_console().print(table)

@@ -51,7 +51,7 @@ class State:
             raise typer.BadParameter(f"'{chosen}' is not one of {', '.join(FORMATS)}", param_hint="-o")
         return chosen
 
-    def settings(self) -> Settings:
+    def settings(self, form: str) -> Settings:
         """The settings in force; a wrong file ends the command."""
         from jobman.settings import load_settings
         from jobman.spec.problems import SpecError
@@ -59,7 +59,7 @@ class State:
         try:
             return load_settings(self.settings_file)
         except SpecError as error:
-            stop(error.problems, self.output or "table")
+            stop(error.problems, form)
 
 
 def stop(problems: Sequence[Problem], output: str) -> NoReturn:
@@ -91,7 +91,7 @@ def make_console() -> Console:
     """A console for answers; where nobody watches, lines are not folded to a terminal's width."""
     from rich.console import Console
 
-    return Console(highlight=False, width=None if sys.stdout.isatty() else 160)
+    return Console(highlight=False, emoji=False, width=None if sys.stdout.isatty() else 160)
 
 
 def parse_parameters(written: Sequence[str] | None, output: str) -> Mapping[str, str]:

@@ -11,9 +11,11 @@ from yaml.nodes import MappingNode
 
 from jobman.settings.model import WRITTEN, Flavor, NamedProfile, Written, amount_of, type_of
 from jobman.spec import shapes
+from jobman.spec.model import Shape
 from jobman.spec.policies import INHERITED, MERGED_BY_NAME
 from jobman.spec.problems import Problems, SpecError
 from jobman.spec.reading import BAD, Reading, describe
+from jobman.spec.records import keys_of
 from jobman.spec.shapes import Amount, Part
 from jobman.spec.shaping import Shapes
 from jobman.spec.site import Profile, Site
@@ -158,8 +160,25 @@ def _nothing(_node: Any) -> None:
 
 def _as_written(item: Any) -> dict[str, Any]:
     """A named thing with the keys it was given."""
-    plain: dict[str, Any] = msgspec.to_builtins(item.given, enc_hook=_nothing)
+    plain: dict[str, Any] = msgspec.to_builtins(
+        {name: item.given[field] for name, (field, _) in keys_of(item.__class__).items() if field in item.given},
+        enc_hook=_nothing,
+    )
+    if "shape" in plain:
+        plain["shape"] = _written_shape(item.shape)
     return plain
+
+
+def _written_shape(shape: Shape) -> dict[str, Any]:
+    """A shape with the keys a document would use."""
+    written: dict[str, Any] = {"type": shape.type, "count": shape.count}
+    if shape.exclusive:
+        written["exclusive"] = True
+    if shape.requires:
+        written["requires"] = shape.requires
+    if shape.with_:
+        written["with"] = [_written_shape(inner) for inner in shape.with_]
+    return written
 
 
 def _amounts(requests: dict[str, str]) -> dict[str, Amount]:

@@ -12,7 +12,7 @@ from jobman.spec.model import SHAPE, Attributes, Requires, ScalarValue
 from jobman.spec.names import FREE, IDENTIFIER, IMAGE, LABEL_KEY, NAME, TYPE
 from jobman.spec.policies import Inherited
 from jobman.spec.reading import BAD, Reading, child
-from jobman.spec.records import Element, Key, Of, Record
+from jobman.spec.records import Element, Key, Of, Record, has_key
 
 _CORE_KEYS = {"cpu": "core", "memory": "memory", "ephemeral-storage": "storage"}
 _SIZED = ("memory", "ephemeral-storage")
@@ -80,7 +80,7 @@ class Flavor(Element, frozen=True, kw_only=True):
 
 
 def _shaped(flavor: Flavor, node: Node, reading: Reading) -> Any:
-    if (flavor.resources is None) is (flavor.shape is None):
+    if has_key(node, "resources") is has_key(node, "shape"):
         reading.report("JS421", node)
         return BAD
     return flavor

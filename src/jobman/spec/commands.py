@@ -39,7 +39,7 @@ class Command(Kind):
             return BAD
         program = argv[0]
         if not program.strip():
-            reading.report("JS221", node)
+            reading.report("JS221", node.value[0])
             return BAD
         if " " in program.strip() and len(argv) == 1 and "{{" not in program:
             reading.report("JS222", node.value[0], program=program, argv=_as_list(program))
@@ -60,7 +60,8 @@ class Command(Kind):
             reading.report("JS221", node)
             return BAD
         if not _SIMPLE.fullmatch(text) and (character := shell_character(text)):
-            reading.report("JS224", node, character=character, text=_shown(text))
+            shown = f"`{character}`" if len(character) == 1 else character
+            reading.report("JS224", node, character=shown, text=_shown(text))
         return argv
 
     def hint(self, _node: Node) -> str:

@@ -149,7 +149,7 @@ class ExpressionKind(Kind):
         try:
             return Expression(parse(text), text, node)
         except ExpressionError as error:
-            reading.report("JS404", node, text=text[:60], reason=str(error))
+            reading.report("JS404", node, offset=error.position, text=text[:60], reason=str(error))
             return BAD
 
     def schema(self) -> Schema:

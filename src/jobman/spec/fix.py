@@ -20,7 +20,7 @@ def fix_source(source: Source, site: Site, overrides: Mapping[str, str] = NO_OVE
         edits = _compatible(problems.in_order())
         if not edits:
             return source
-        source = Source(source.name, apply_edits(source.text, edits))
+        source = Source(source.name, apply_edits(source.text, _with_line_ends(edits, source.text)))
     return source
 
 
@@ -29,6 +29,13 @@ def apply_edits(text: str, edits: list[Edit]) -> str:
     for edit in sorted(edits, key=lambda e: e.start, reverse=True):
         text = text[: edit.start] + edit.text + text[edit.end :]
     return text
+
+
+def _with_line_ends(edits: list[Edit], text: str) -> list[Edit]:
+    """Edits whose lines end as those of the file do."""
+    if "\r\n" not in text:
+        return edits
+    return [Edit(edit.start, edit.end, edit.text.replace("\n", "\r\n")) for edit in edits]
 
 
 def _compatible(problems: list[Problem]) -> list[Edit]:

@@ -195,9 +195,28 @@ def _report_cycles(root: Unit, reading: Reading) -> None:
             first,
             related=tuple((node, "also part of the cycle") for node in others),
             cycle=" → ".join(f"`{name}`" for name in [*names, names[0]]),
+            hint=_way_out(cycle, units),
         )
         for a, b in links:
             waits[a].remove(b)
+
+
+def _way_out(cycle: Sequence[_Event], units: Mapping[int, Unit]) -> str:
+    """What to change, which depends on what besides dependencies makes somebody wait."""
+    for event, follower in zip(cycle, [*cycle[1:], cycle[0]], strict=True):
+        if follower[0] == "settled":
+            when = when_of(units[event[1]])
+            return f"remove the dependency: a task with `when: {when}` waits for the rest of its scope"
+        unit = units.get(follower[1])
+        is_wait = event[0] == "start" and follower[0] == "end" and unit is not None
+        if is_wait and unit is not None and blocks(unit) and not _depends(units[event[1]], unit):
+            what = "a `local` task" if unit.written.local else "a task with `watch`"
+            return f"remove the dependency, or move it up: what stands below {what} waits for its end"
+    return "remove one of the dependencies"
+
+
+def _depends(unit: Unit, other: Unit) -> bool:
+    return any(link.unit is other for link in unit.dependencies)
 
 
 def _names_on(cycle: Sequence[_Event], units: Mapping[int, Unit]) -> list[str]:

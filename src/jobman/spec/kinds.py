@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from math import isfinite
 from typing import Any
 
 from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
@@ -14,6 +15,9 @@ from jobman.spec.suggest import closest, listing
 from jobman.spec.yaml import is_null, scalar_value
 
 Schema = dict[str, Any]
+_NO_LIMIT = "write how long it may run, or leave `duration` out for the engine's default"
+_HOW_LONG = "write how long, such as `10s`, or remove the key"
+_TIME_WORDS = ("days", "hours", "minutes", "seconds")
 TEMPLATE_SCHEMA: Schema = {"type": "string", "pattern": r"\{\{.+\}\}"}
 _YES_NO = {"yes": True, "on": True, "y": True, "no": False, "off": False, "n": False}
 
@@ -32,7 +36,7 @@ class Kind:
     def refuse(self, node: Node, reading: Reading) -> Any:
         """Report that the node is of another kind than this."""
         if is_null(node):
-            reading.report("JS104", node, noun=self.noun)
+            reading.report("JS104", node, what="value", noun=self.noun)
         else:
             reading.report("JS103", node, noun=self.noun, found=describe(node), hint=self.hint(node))
         return BAD
@@ -173,7 +177,7 @@ class Duration(Kind):
 
     def read(self, node: Node, reading: Reading) -> Any:
         if isinstance(node, MappingNode):
-            reading.report("JS207", node, value=_inner_duration(node))
+            reading.report("JS207", node, key=reading.key, value=_inner_duration(node))
             return BAD
         if not isinstance(node, ScalarNode) or is_null(node):
             return self.refuse(node, reading)
@@ -183,7 +187,10 @@ class Duration(Kind):
             reading.report("JS206", node, text=_short(text), hint=quantities.duration_hint(text))
             return BAD
         if seconds == 0 and not self.zero:
-            reading.report("JS208", node)
+            hint = (
+                _NO_LIMIT if reading.key == "duration" else "write how long, such as `10s`, or remove the key"
+            )
+            reading.report("JS208", node, hint=hint)
             return BAD
         return seconds
 
@@ -196,8 +203,12 @@ class Duration(Kind):
 
 
 def _inner_duration(node: MappingNode) -> str:
+    """The duration that a mapping such as `{hours: 1}` was meant to be."""
     inner = {key.value: value.value for key, value in node.value if isinstance(value, ScalarNode)}
-    return str(inner.get("duration") or next(iter(inner.values()), "300s"))
+    if "duration" in inner:
+        return str(inner["duration"])
+    parts = [f"{inner[name]}{name[0]}" for name in _TIME_WORDS if name in inner]
+    return "".join(parts) or "300s"
 
 
 class Size(Kind):
@@ -288,13 +299,22 @@ class Items(Kind):
             reading.report("JS213", node, noun=self.noun)
             return BAD
         read = self.item.read
-        values = [read(item, reading) for item in node.value]
+        values = [self._empty(item, reading) if is_null(item) else read(item, reading) for item in node.value]
         if self.unique:
             self._report_repeated(node, values, reading)
         return tuple(value for value in values if value is not BAD)
 
+    def _empty(self, item: Node, reading: Reading) -> Any:
+        reading.report("JS104", item, what="item", noun=self.item.noun)
+        return BAD
+
     def hint(self, node: Node) -> str:
-        return "put it into a list: `[{…}]`" if isinstance(node, MappingNode) else super().hint(node)
+        if not isinstance(node, MappingNode):
+            return super().hint(node)
+        first = next(iter(node.value), None)
+        if first is not None and isinstance(first[1], MappingNode):
+            return f"write each as an item of a list: `- name: {first[0].value}`"
+        return "put it into a list: `[{…}]`"
 
     def _report_repeated(self, node: SequenceNode, values: list[Any], reading: Reading) -> None:
         seen: list[Any] = []
@@ -387,7 +407,10 @@ class VerbatimMapping(Verbatim):
 def _filled(node: Node, reading: Reading) -> Any:
     """Plain data with the parameters in its texts filled in."""
     if isinstance(node, ScalarNode):
-        return reading.text(node) if "{{" in node.value else scalar_value(node)
+        value = reading.text(node) if "{{" in node.value else scalar_value(node)
+        if isinstance(value, float) and not isfinite(value):
+            reading.report("JS215", node, text=node.value)
+        return value
     if isinstance(node, SequenceNode):
         return [_filled(item, reading) for item in node.value]
     return {key.value: _filled(value, reading) for key, value in node.value}

@@ -62,7 +62,7 @@ def _check_version(node: MappingNode, reading: Reading) -> None:
 
 
 def _is_unknown(version: object) -> bool:
-    return isinstance(version, int) and version not in VERSIONS
+    return isinstance(version, int | float) and version not in VERSIONS
 
 
 def _report_list(node: SequenceNode, reading: Reading) -> MappingNode:

@@ -13,7 +13,7 @@ from jobman.spec.source import Source
 _KEY_LINE = re.compile(r"(?P<indent> *)(?P<dashes>(?:- +)*)(?P<key>[^\s#'\"\[{&*!|>%@`-][^:#]*?) *:(?: |$)")
 _NO_SPACE = re.compile(r" *(?:- +)*[A-Za-z_][\w.-]*:[^\s/:]")
 _BLOCK_HEADER = re.compile(r"(?:^|[\s:-])[|>][0-9+-]*\s*(?:#.*)?$")
-_ODD_STARTS = "@`%"
+_ODD_STARTS = ("@", "`", "%", "*", "&")
 
 
 Repair = tuple[Edit, ...]
@@ -22,8 +22,8 @@ Repair = tuple[Edit, ...]
 def explain_syntax_error(error: yaml.MarkedYAMLError, source: Source, problems: Problems) -> Repair:
     """Report a YAML error at the place an author must change; returns what lets reading go on, if any."""
     mark = error.problem_mark or error.context_mark
-    line = mark.line + 1 if mark else 1
-    column = mark.column + 1 if mark else 1
+    line = min(mark.line + 1, len(source.lines)) if mark else 1
+    column = mark.column + 1 if mark and mark.line < len(source.lines) else 1
     what = error.problem or error.context or "this is not YAML"
     if any(problem.place is not None and problem.place.line == line for problem in problems):
         return ()  # The repair of this line did not help; one message about it is enough.
@@ -61,10 +61,19 @@ def _tab(
         indent = text[: len(text) - len(text.lstrip(" \t"))]
         if "\t" in indent:
             start = source.line_starts[number - 1]
-            fix = (Edit(start, start + len(indent), indent.replace("\t", "  ")),)
+            spaces = _spaces_for(indent, number, source)
+            fix = (Edit(start, start + len(indent), spaces),)
             _add(problems, source, "JS021", number, indent.index("\t") + 1, fix=fix)
             return fix
     return None
+
+
+def _spaces_for(indent: str, line: int, source: Source) -> str:
+    """What an indentation with tabs was meant to be: a width of a tab that leads to an open level, or two."""
+    is_item = text_of(source, line).lstrip().startswith("- ")
+    columns = {level.column for level in _open_levels(line, source) if level.is_item is is_item}
+    widths = [len(indent.expandtabs(width)) for width in (2, 4, 8)]
+    return " " * next((width for width in widths if width in columns), widths[0])
 
 
 def text_of(source: Source, number: int) -> str:
@@ -90,7 +99,7 @@ def _unclosed(
 
 
 def _indentation(
-    what: str, line: int, _column: int, source: Source, problems: Problems, error: Any
+    what: str, line: int, column: int, source: Source, problems: Problems, error: Any
 ) -> Repair | None:
     """A line that stands deeper or shallower than its siblings."""
     if not any(words in what for words in ("mapping values", "did not find expected", "block")):
@@ -98,16 +107,19 @@ def _indentation(
     if repair := _missing_space(line, source, problems):
         return repair
     text = text_of(source, line)
-    if not text.strip():
-        return None
     here = len(text) - len(text.lstrip(" "))
+    if not text.strip() or not (column == here + 1 or _is_colon_of_key(text, column)):
+        return None
     if repair := _left_block(line, here, source, problems):
         return repair
     is_item = text.lstrip().startswith("- ")
     levels = _open_levels(line, source)
-    alike = [level for level in levels if level.is_item is is_item] or levels
-    if not levels or here in {level.column for level in alike}:
+    keys = [level for level in levels if not level.is_item]
+    if not keys or any(level.column == here for level in keys):
         return _list_against_mapping(line, here, source, problems, error)
+    alike = [level for level in levels if level.is_item is is_item] or levels
+    if not alike:
+        return None
     sibling = min(alike, key=lambda level: (abs(level.column - here), -level.column))
     _add(
         problems,
@@ -124,41 +136,87 @@ def _indentation(
     return _reindented(line, here, sibling.column, source)
 
 
+def _is_colon_of_key(text: str, column: int) -> bool:
+    """Whether the place is the colon behind the first key of a line."""
+    match = _KEY_LINE.match(text)
+    return match is not None and column <= len(match.group().rstrip())
+
+
 def _left_block(line: int, here: int, source: Source, problems: Problems) -> Repair:
     """A line of a text block (`|`) that is indented less than the lines above it."""
-    number = line - 1
-    inside = None
-    while number > 0:
-        text = text_of(source, number)
-        indent = len(text) - len(text.lstrip(" "))
-        if text.strip():
-            if _BLOCK_HEADER.search(text) and inside is not None and indent < here:
-                break
-            if indent <= here:
-                return ()
-            inside = indent if inside is None else min(inside, indent)
-        number -= 1
-    if number <= 0 or inside is None:
+    header = _header_above(line, here, source)
+    if not header:
         return ()
+    inside = [text_of(source, number) for number in range(header + 1, line)]
+    wanted = next(len(text) - len(text.lstrip(" ")) for text in inside if text.strip())
     width = len(text_of(source, line).rstrip())
-    _add(problems, source, "JS029", line, here + 1, width + 1, here=here, wanted=inside, opened=number)
+    _add(problems, source, "JS029", line, here + 1, width + 1, here=here, wanted=wanted, opened=header)
     start = source.line_starts[line - 1]
-    return (Edit(start, start, " " * (inside - here)),)
+    return (Edit(start, start, " " * (wanted - here)),)
+
+
+def _header_above(line: int, here: int, source: Source) -> int:
+    """The line that opens the text block whose lines stand right above, deeper than `here`; 0 without one."""
+    inside: list[int] = []
+    for number in range(line - 1, 0, -1):
+        text = text_of(source, number)
+        if not text.strip():
+            continue
+        if inside and _BLOCK_HEADER.search(text) and min(inside) == inside[-1]:
+            return number
+        indent = len(text) - len(text.lstrip(" "))
+        if indent <= here:
+            return 0
+        inside.append(indent)
+    return 0
+
+
+def _no_colon(
+    what: str, _line: int, _column: int, source: Source, problems: Problems, error: Any
+) -> Repair | None:
+    """A line that is neither a key nor an item: the place to look at is where it starts."""
+    mark = error.context_mark
+    if "could not find expected ':'" not in what or mark is None:
+        return None
+    line = mark.line + 1
+    text = text_of(source, line)
+    here = len(text) - len(text.lstrip(" "))
+    if repair := _left_block(line, here, source, problems):
+        return repair
+    hint = "write `key: value`, or indent the line as part of the text above"
+    what = "this line is neither a key nor a list item"
+    _add(problems, source, "JS020", line, here + 1, len(text.rstrip()) + 1, what=what, hint=hint)
+    return ()
+
+
+def _anchor_twice(
+    what: str, line: int, column: int, source: Source, problems: Problems, error: Any
+) -> Repair | None:
+    if "second occurrence" not in what and "duplicate anchor" not in (error.context or ""):
+        return None
+    name = re.match(r"&[^\s,\[\]{}]*", text_of(source, line)[column - 1 :])
+    shown = name.group() if name else "&"
+    what = f"the anchor `{shown}` is defined twice"
+    hint = "give every `&anchor` a name of its own"
+    _add(problems, source, "JS020", line, column, column + len(shown), what=what, hint=hint)
+    return ()
 
 
 def _reindented(line: int, here: int, wanted: int, source: Source) -> Repair:
     """Move a line, and what stands under it, to another indentation."""
     edits = []
+    opens_list = text_of(source, line).rstrip().endswith(":")
     for number in range(line, len(source.lines) + 1):
         text = text_of(source, number)
         indent = len(text) - len(text.lstrip(" "))
-        if text.strip() and indent < here:
+        if not text.strip():
+            continue
+        is_its_item = opens_list and indent == here and text.lstrip().startswith("- ")
+        if number > line and indent <= here and not is_its_item:
             break
         start = source.line_starts[number - 1]
-        if text.strip() and wanted > here:
-            edits.append(Edit(start, start, " " * (wanted - here)))
-        elif text.strip():
-            edits.append(Edit(start, start + here - wanted, ""))
+        move = wanted - here
+        edits.append(Edit(start, start, " " * move) if move > 0 else Edit(start, start - move, ""))
     return tuple(edits)
 
 
@@ -202,12 +260,9 @@ def _list_against_mapping(
     is_item = text_of(source, line).lstrip().startswith("- ")
     if context is None or "block" not in (error.context or ""):
         return None
-    opened = text_of(source, context.line + 1)
     code = "JS024" if is_item else "JS025"
     width = len(text_of(source, line).rstrip())
-    _add(
-        problems, source, code, line, here + 1, width + 1, opened=opened.strip(), opened_line=context.line + 1
-    )
+    _add(problems, source, code, line, here + 1, width + 1, opened_line=context.line + 1)
     return ()
 
 
@@ -225,11 +280,18 @@ def _missing_space(line: int, source: Source, problems: Problems) -> Repair:
 
 
 def _odd_start(
-    what: str, line: int, column: int, source: Source, problems: Problems, _error: Any
+    what: str, line: int, column: int, source: Source, problems: Problems, error: Any
 ) -> Repair | None:
     """A plain value that starts with a character YAML keeps for itself."""
+    mark = error.context_mark
+    if mark is not None and any(
+        w in (error.context or "") for w in ("scanning an alias", "scanning an anchor")
+    ):
+        line, column = mark.line + 1, mark.column + 1
+    elif "cannot start any token" not in what:
+        return None
     character = text_of(source, line)[column - 1 : column]
-    if "cannot start any token" not in what or character not in _ODD_STARTS:
+    if character not in _ODD_STARTS:
         return None
     _add(problems, source, "JS027", line, column, character=character)
     return ()
@@ -247,11 +309,9 @@ def _alias(
 
 
 def _hint(what: str) -> str:
-    if "duplicate anchor" in what:
-        return "give every `&anchor` a name of its own"
     if "mapping values" in what:
         return "quote a value that contains `: `, and check the indentation of this line"
     return "check the indentation and the quotes here and in the line above"
 
 
-_DIAGNOSES = (_tab, _alias, _unclosed, _odd_start, _indentation)
+_DIAGNOSES = (_tab, _alias, _anchor_twice, _unclosed, _odd_start, _no_colon, _indentation)

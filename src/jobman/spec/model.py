@@ -184,7 +184,7 @@ def _size(text: str, kind: str, node: Node, reading: Reading) -> Any:
         reading.report("JS209", node, text=text[:40], hint=quantities.size_hint(text))
         return BAD
     if size < 2**20:
-        reading.report("JS407", node, type=kind, text=text)
+        reading.report("JS407", node, type=kind, text=text, number=text.rstrip("Kikm"))
     return size
 
 
@@ -318,6 +318,9 @@ STEP_KINDS: dict[str, Of] = {"stage": Of(Stage), "write": Of(Write, _octal)}
 _STEP_HABITS = {"copy": "stage", "files": "write", "file": "write", "script": "write", "archive": "stage"}
 
 
+_STEP_NAME = Text("the kind of a step")
+
+
 class Step(Kind):
     """A step: its `name` says its kind."""
 
@@ -330,6 +333,8 @@ class Step(Kind):
         if name is node or name is None:
             reading.report("JS604", node, known=listing(STEP_KINDS))
             return BAD
+        if not isinstance(name, ScalarNode):
+            return _STEP_NAME.read(name, reading)
         kind = STEP_KINDS.get(str(name.value))
         if kind is None:
             meant = closest(str(name.value), STEP_KINDS, _STEP_HABITS)
@@ -397,16 +402,15 @@ class Matrix(Names):
         axes = super().read(node, reading)
         if axes is BAD:
             return BAD
-        if not axes:
+        if not node.value:
             reading.report("JS213", node, noun="the matrix")
-            return BAD
         total = 1
         for values in axes.values():
-            total *= len(values)
+            total = min(total * len(values), 10**15)
         if total > MAX_REPLICAS:
             reading.report("JS305", node, total=f"{total:,}", limit=f"{MAX_REPLICAS:,}")
             return BAD
-        return axes
+        return axes or BAD
 
 
 WHEN = Choice(
@@ -584,7 +588,7 @@ class Document(Element, frozen=True, kw_only=True):
         "project": "account",
         "bank": "account",
     }
-    version: Annotated[int, Key(Whole(0, 10**6), "version of the language")] = 1
+    version: Annotated[int, Key(Whole(-(10**9), 10**9), "version of the language")] = 1
     name: Annotated[str | None, Key(NAME, "the job's name")] = None
     labels: Annotated[
         dict[str, str], Key(Names(LABEL_KEY, LABEL_VALUE, "a mapping of labels"), "short facts to select by")

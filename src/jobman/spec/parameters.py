@@ -6,10 +6,12 @@ from collections.abc import Mapping
 
 from yaml.nodes import MappingNode, Node, ScalarNode
 
-from jobman.spec.reading import TEMPLATE, Reading, as_text, child
+from jobman.spec.reading import TEMPLATE, Reading, child
 from jobman.spec.suggest import closest, listing
-from jobman.spec.yaml import Scalar, plain_value, scalar_value
+from jobman.spec.yaml import Scalar, is_null, plain_value, scalar_value
 
+MAX_LEVELS = 50
+MAX_LENGTH = 65_536
 _TYPES = {bool: "true or false", int: "a whole number", float: "a number", str: "a text"}
 
 
@@ -18,9 +20,9 @@ def define_parameters(
 ) -> None:
     """Fill the reading's values before anything else is read."""
     written = _written(document)
-    values: dict[str, Scalar] = {f"user.{key}": value for key, value in user.items()}
+    values = {f"user.{key}": _as_text(value) for key, value in user.items()}
     for name, node in written.items():
-        values[name] = scalar_value(node)
+        values[name] = "" if is_null(node) else node.value
     for name, text in overrides.items():
         if name in written:
             values[name] = _overridden(name, text, written[name], reading)
@@ -30,7 +32,7 @@ def define_parameters(
             reading.report("JS802", None, name=name, hint=f"did you mean `{meant}`?" if meant else known)
     reading.values = values
     for name, node in written.items():
-        reading.values[name] = _expanded(name, values, [], node, reading)
+        reading.values[name] = _expanded(name, values, (), node, reading)
 
 
 def report_unused(document: Node, reading: Reading) -> None:
@@ -50,32 +52,48 @@ def _written(document: Node) -> dict[str, ScalarNode]:
     return {key.value: value for key, value in parameters.value if isinstance(value, ScalarNode)}
 
 
-def _overridden(name: str, text: str, node: ScalarNode, reading: Reading) -> Scalar:
+def _overridden(name: str, text: str, node: ScalarNode, reading: Reading) -> str:
+    """A value from the command line, of the type of the default."""
     default = scalar_value(node)
     if isinstance(default, str) or default is None:
         return text
     value = plain_value(text)
-    if isinstance(default, float) and isinstance(value, int) and not isinstance(value, bool):
-        return float(value)
-    if type(value) is not type(default):
+    whole_for_fraction = isinstance(default, float) and type(value) is int
+    if type(value) is not type(default) and not whole_for_fraction:
         reading.report("JS803", node, name=name, expected=_TYPES[type(default)], found=f'"{text}"')
-        return default
-    return value
+        return str(node.value)
+    return text
 
 
-def _expanded(
-    name: str, values: Mapping[str, Scalar], above: list[str], node: Node, reading: Reading
-) -> Scalar:
-    """A parameter whose default uses other parameters."""
+def _as_text(value: Scalar) -> str:
+    """A value of the settings as it would be typed."""
+    if value is None:
+        return ""
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _expanded(name: str, values: dict[str, str], above: tuple[str, ...], node: Node, reading: Reading) -> str:
+    """A parameter whose default uses other parameters; what is found is kept, so each is expanded once."""
     value = values[name]
-    if not isinstance(value, str) or "{{" not in value:
+    if "{{" not in value:
         return value
     if name in above:
         reading.report("JS808", node, name=name)
         return ""
+    if len(above) >= MAX_LEVELS:
+        reading.report(
+            "JS812", node, name=name, reason=f"refers to others more than {MAX_LEVELS} levels deep"
+        )
+        return ""
+    inner = {}
     for other in dict.fromkeys(TEMPLATE.findall(value)):
         if other in values:
             reading.used.add(other)
-            inner = _expanded(other, values, [*above, name], node, reading)
-            value = TEMPLATE.sub(lambda m, o=other, i=inner: as_text(i) if m[1] == o else m[0], value)  # type: ignore[misc]
-    return value
+            inner[other] = _expanded(other, values, (*above, name), node, reading)
+    if sum(value.count(other) * len(text) for other, text in inner.items()) > MAX_LENGTH:
+        reading.report(
+            "JS812", node, name=name, reason=f"is longer than {MAX_LENGTH:,} characters when filled in"
+        )
+        return ""
+    values[name] = TEMPLATE.sub(lambda match: inner.get(match[1], match[0]), value)
+    return values[name]

@@ -42,6 +42,7 @@ from jobman.spec.names import (
 )
 from jobman.spec.reading import BAD, Reading
 from jobman.spec.records import Key, Of, Record, has_key
+from jobman.spec.suggest import closest
 from jobman.spec.yaml import is_null
 
 MAX_REPLICAS = 1_000_000
@@ -90,7 +91,7 @@ class Ranges(Kind):
             return self.refuse(node, reading)
         items = [node] if isinstance(node, ScalarNode) else node.value
         if not items:
-            reading.report("JS213", node, noun=self.noun)
+            reading.report("JS213", node, noun=f"the list of {self.noun}")
             return BAD
         found: set[tuple[int, int]] = set()
         for item in items:
@@ -240,6 +241,11 @@ class SignalName(Choice):
             name = reading.text(node).upper().removeprefix("SIG")
             if name in SIGNALS:
                 return name
+            if meant := closest(name, SIGNALS):
+                reading.report(
+                    "JS212", node, text=node.value, noun=self.noun, hint=f"did you mean `{meant}`?"
+                )
+                return BAD
         return super().read(node, reading)
 
     def schema(self) -> Schema:
@@ -331,10 +337,16 @@ class Check(Record, frozen=True, kw_only=True):
     successes: Annotated[int, Key(Whole(1, 10_000), "tries in a row that must succeed")] = 1
 
 
+def _found(given: list[str]) -> dict[str, Any]:
+    return {"found": " and ".join(given) or "none of them", "do": "keep" if given else "add"}
+
+
 def _one_probe(check: Check, node: Node, reading: Reading) -> Any:
     given = [name for name in ("exec", "http", "tcp") if has_key(node, name)]
     if len(given) != 1:
-        reading.report("JS703", node, found=" and ".join(given) or "none of them")
+        reading.report(
+            "JS703", node, found=" and ".join(given) or "none of them", do="keep" if given else "add"
+        )
         return BAD
     return check
 
@@ -450,7 +462,9 @@ class EnvFrom(Record, frozen=True, kw_only=True):
 def _one_origin(entry: EnvFrom, node: Node, reading: Reading) -> Any:
     given = [name for name in ("secret", "config", "file") if has_key(node, name)]
     if len(given) != 1:
-        reading.report("JS704", node, found=" and ".join(given) or "none of them")
+        reading.report(
+            "JS704", node, found=" and ".join(given) or "none of them", do="keep" if given else "add"
+        )
         return BAD
     return entry
 

@@ -7,29 +7,35 @@ from datetime import UTC, datetime
 from itertools import pairwise
 
 _DURATION_UNITS = {"d": 86400, "h": 3600, "m": 60, "s": 1, "ms": 0.001}
-_DURATION = re.compile(r"(?:\d+(?:\.\d+)?(?:ms|d|h|m|s))+\Z")
-_DURATION_PART = re.compile(r"(\d+(?:\.\d+)?)(ms|d|h|m|s)")
-_CLOCK = re.compile(r"(?:(\d+)-)?(\d+):(\d{1,2})(?::(\d{1,2}))?\Z")
+_NUMBER = r"[0-9]{1,19}(?:\.[0-9]{1,18})?"
+_BARE = re.compile(rf"{_NUMBER}\Z")
+_DURATION = re.compile(rf"(?:{_NUMBER}(?:ms|d|h|m|s))+\Z")
+_DURATION_PART = re.compile(rf"({_NUMBER})(ms|d|h|m|s)")
+_CLOCK = re.compile(r"(?:([0-9]{1,6})-)?([0-9]{1,6}):([0-9]{1,2})(?::([0-9]{1,2}))?\Z")
 _LONG_UNIT = re.compile(
-    r"(\d+(?:\.\d+)?)\s*(seconds?|secs?|minutes?|mins?|hours?|hrs?|days?|weeks?|w)\Z", re.IGNORECASE
+    rf"({_NUMBER})\s*(seconds?|secs?|minutes?|mins?|hours?|hrs?|days?|weeks?|w)\Z", re.IGNORECASE
 )
 _BINARY_UNITS = {"Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40, "Pi": 2**50, "Ei": 2**60}
 _DECIMAL_UNITS = {"k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "P": 10**15, "E": 10**18}
-_SIZE = re.compile(r"(\d+(?:\.\d+)?)(Ki|Mi|Gi|Ti|Pi|Ei|k|M|G|T|P|E)?\Z")
-_MILLI = re.compile(r"(\d+)m\Z")
+_SIZE = re.compile(rf"({_NUMBER})(Ki|Mi|Gi|Ti|Pi|Ei|k|M|G|T|P|E)?\Z")
+_MILLI = re.compile(r"([0-9]{1,12})m\Z")
 MAX_SECONDS = 10 * 366 * 86400.0
 MAX_BYTES = 2**63 - 1
 
 
 def parse_duration(text: str) -> float | None:
     """Seconds of `1h30m`, `300s` or a bare number; None where it is not a duration."""
-    if re.fullmatch(r"\d+(?:\.\d+)?", text):
+    if _BARE.match(text):
         seconds = float(text)
     elif _DURATION.match(text) and _units_fall(text):
-        seconds = sum(float(n) * _DURATION_UNITS[unit] for n, unit in _DURATION_PART.findall(text))
+        seconds = _sum_of_units(text)
     else:
         return None
     return round(seconds, 3) if seconds <= MAX_SECONDS else None
+
+
+def _sum_of_units(text: str) -> float:
+    return sum(float(number) * _DURATION_UNITS[unit] for number, unit in _DURATION_PART.findall(text))
 
 
 def _units_fall(text: str) -> bool:
@@ -60,6 +66,10 @@ def duration_hint(text: str) -> str:
         return f"write `{float(number) * 7:g}d`" if unit == "w" else f"write `{number}{unit}`"
     if re.fullmatch(r"-\d.*", text):
         return "a duration cannot be negative"
+    if parse_duration(text.lower()) is not None:
+        return f"write `{text.lower()}`"
+    if _BARE.match(text) or (_DURATION.match(text) and _units_fall(text)):
+        return f"write at most `{format_duration(MAX_SECONDS)}`"
     return "write a number with a unit, from large to small: `300s`, `5m`, `1h30m` or `2d`"
 
 
@@ -92,7 +102,10 @@ def format_size(size: float) -> str:
 
 
 def size_hint(text: str) -> str:
-    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([kKmMgGtTpP])(i?)[bB]?(?:ytes)?\s*", text)
+    """How to write what the author probably meant."""
+    if known := _SIZE.match(text):
+        return "write less than `8Ei`" if float(known[1]) else "write more than nothing, such as `1Gi`"
+    match = re.fullmatch(rf"\s*({_NUMBER})\s*([kKmMgGtTpP])(i?)[bB]?(?:ytes)?\s*", text)
     if match:
         unit = match[2].upper()
         decimal = "k" if unit == "K" else unit
@@ -104,7 +117,7 @@ def parse_amount(text: str) -> float | None:
     """A Kubernetes amount of cores: `1`, `1.5` or `500m`."""
     if match := _MILLI.match(text):
         return int(match[1]) / 1000
-    return float(text) if re.fullmatch(r"\d+(?:\.\d+)?", text) else None
+    return float(text) if _BARE.match(text) else None
 
 
 def parse_moment(text: str) -> tuple[str, bool] | None:

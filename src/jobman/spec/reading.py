@@ -22,11 +22,15 @@ class Reading:
     def __init__(self, source: Source, problems: Problems) -> None:
         self.source = source
         self.problems = problems
-        self.values: dict[str, Scalar] = {}
+        self.values: dict[str, str] = {}
+        """What each parameter stands for, as it was typed."""
         self.matrix: frozenset[str] = frozenset()
         self.matrix_keys: frozenset[str] = frozenset()
         self.used: set[str] = set()
+        self.promised: set[tuple[int, str]] = set()
+        """Keys that a repair of this round will write into a mapping."""
         self._undefined_in: set[int] = set()
+        self.key = ""
         self.enclosing: list[tuple[Any, Node]] = []
 
     def report(
@@ -37,6 +41,7 @@ class Reading:
         related: tuple[tuple[Node | None, str], ...] = (),
         fix: tuple[Edit, ...] = (),
         culprit: str = "",
+        offset: int = 0,
         **values: Any,
     ) -> None:
         """Record a problem at a node, or at the culprit inside its text."""
@@ -49,6 +54,9 @@ class Reading:
         text = self.source.line(place.line) if place else ""
         if culprit and place is not None:
             place = _narrowed(place, text, culprit)
+        elif offset and place is not None and place.column + offset < place.end_column:
+            start = place.column + offset
+            place = Place(place.file, place.line, start, place.line, start + 1)
         if self.source.original is not None:
             fix = ()  # Positions in a repaired text are not positions in the file.
         self.problems.add(code, place, related=others, fix=fix, line_text=text, **values)
@@ -83,7 +91,7 @@ class Reading:
                 return "{{" + name + "}}"
             if name in self.values:
                 self.used.add(name)
-                return as_text(self.values[name])
+                return self.values[name]
             self._undefined(name, node, match[0])
             return match[0]
 
@@ -112,15 +120,6 @@ def _narrowed(place: Place, line: str, culprit: str) -> Place:
         return place
     start = place.column + match.start()
     return Place(place.file, place.line, start, place.line, start + len(culprit))
-
-
-def as_text(value: Scalar) -> str:
-    """A parameter's value as it would be typed."""
-    if value is None:
-        return ""
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    return f"{value:g}" if isinstance(value, float) and value.is_integer() else str(value)
 
 
 def child(node: Node | None, *path: str | int) -> Node | None:

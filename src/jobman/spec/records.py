@@ -95,8 +95,9 @@ class Of(Kind):
                 meant.append(report_unknown_key(self.cls, node, key, value, reading))
                 continue
             if is_null(value):
-                reading.report("JS104", key, noun=keys_of(self.cls)[key.value][1].kind.noun)
+                reading.report("JS104", key, what="key", noun=keys_of(self.cls)[key.value][1].kind.noun)
                 continue
+            reading.key = key.value
             read = entry[1](value, reading)
             if read is not BAD:
                 values[entry[0]] = read
@@ -148,19 +149,25 @@ def report_unknown_key(
     known = [name for name in keys_of(cls) if key_node(node, name) is node]
     meant = closest(word, keys_of(cls), cls.habits)
     if meant in known:
-        fix = reading.replace(key, meant)
+        promised = (id(node), meant)
+        fix = () if promised in reading.promised else reading.replace(key, meant)
+        reading.promised.add(promised)
         reading.report("JS101", key, fix=fix, key=word, noun=cls.noun, hint=f"did you mean `{meant}`?")
     elif outer := _enclosing_with(word, reading):
         outer_cls, levels = outer
-        fix = _move_out(key, value, node, reading) if levels == 1 else ()
+        free = levels == 1 and not has_key(reading.enclosing[-2][1], word)
+        fix = _move_out(key, value, node, reading) if free else ()
         where = _MISPLACED_MEANING.get(word, f"`{word}` is a key of {outer_cls.noun}")
         reading.report("JS102", key, fix=fix, key=word, noun=cls.noun, where=where)
-    elif inner := _inner_with(word, cls):
-        where = f"`{word}` goes under `{inner}`"
-        reading.report("JS106", key, key=word, noun=cls.noun, where=where, inner=inner)
+    elif found := _inner_with(word, cls):
+        inner, real = found
+        reading.report("JS106", key, key=word, noun=cls.noun, inner=inner, real=real)
+    elif meant:
+        hint = f"`{meant}` is there already; remove one of them"
+        reading.report("JS101", key, key=word, noun=cls.noun, hint=hint)
     else:
-        guess = f"did you mean `{meant}`?" if meant else f"{cls.noun} knows {listing(sorted(keys_of(cls)))}"
-        reading.report("JS101", key, key=word, noun=cls.noun, hint=guess)
+        hint = f"{cls.noun} knows {listing(sorted(keys_of(cls)))}"
+        reading.report("JS101", key, key=word, noun=cls.noun, hint=hint)
     return meant
 
 
@@ -178,10 +185,13 @@ def _enclosing_with(word: str, reading: Reading) -> tuple[type[Record], int] | N
     return None
 
 
-def _inner_with(word: str, cls: type[Record]) -> str | None:
+def _inner_with(word: str, cls: type[Record]) -> tuple[str, str] | None:
+    """The key whose mapping has the word, or what people call it, and the word itself."""
     for name, (_, key) in keys_of(cls).items():
-        if isinstance(key.kind, Of) and word in keys_of(key.kind.cls):
-            return name
+        if isinstance(key.kind, Of):
+            real = key.kind.cls.habits.get(word.lower(), word)
+            if real in keys_of(key.kind.cls):
+                return name, real
     return None
 
 
@@ -205,6 +215,8 @@ def _move_out(key: Node, value: Node, node: MappingNode, reading: Reading) -> tu
     target = _line_end(source.line_starts, end_of_mapping, len(source.text))
     if last == end_of_mapping:
         return (Edit(start, stop, moved),)
+    if not source.text.endswith("\n") and target == len(source.text):
+        moved = "\n" + moved
     return (Edit(start, stop, ""), Edit(target, target, moved))
 
 

@@ -17,6 +17,7 @@ from jobman.spec.site import Profile, Site
 from jobman.spec.suggest import closest, listing
 
 MAX_UNITS = 100_000
+MAX_NESTING = 50
 _BESIDE_A_GROUP = frozenset(("name", "group", "depends_on", "when"))
 
 
@@ -84,6 +85,11 @@ class Unit:
                 total *= len(values)
             return total
         return written.replicas or 1
+
+    @property
+    def level(self) -> int:
+        """How many groups are around its children."""
+        return 0 if self.parent is None else self.parent.level + 1
 
     @property
     def is_service(self) -> bool:
@@ -213,7 +219,11 @@ class _Resolver:
         for key in task.given.keys() - _BESIDE_A_GROUP:
             self.reading.report("JS306", key_node(task.node, key), key=key, group=task.group)
         group = self.groups.get(task.group or "")
-        if group is not None and not _is_inside(parent, group):
+        if group is None or _is_inside(parent, group):
+            return
+        if parent.level >= MAX_NESTING:
+            self.reading.report("JS323", child(task.node, "group"), limit=MAX_NESTING)
+        else:
             self._add_group(parent, group, task)
 
     def _add_group(self, parent: Unit, group: Group, reference: Task | None) -> None:
@@ -240,7 +250,9 @@ class _Resolver:
             self.reading.report("JS315", node, limit=MAX_UNITS)
         if unit.name in parent.names:
             scope = f"the group `{parent.name}`" if parent.parent else "the document"
-            self.reading.report("JS301", node, name=unit.name, scope=scope)
+            refers = unit.reference is not None and unit.reference.name is None
+            how = "give one of them a `name` of its own" if refers else "rename one of them"
+            self.reading.report("JS301", node, name=unit.name, scope=scope, how=how)
         else:
             parent.names[unit.name] = unit
         parent.children.append(unit)
@@ -261,7 +273,7 @@ class _Resolver:
                 else "the settings have none"
             )
             hint = f"did you mean `{meant}`?" if meant else known
-            self.reading.report("JS805", child(written.node, "profiles"), name=name, hint=hint)
+            self.reading.report("JS805", child(written.node, "profiles"), culprit=name, name=name, hint=hint)
         return found
 
     # -- shapes -----------------------------------------------------------------------------------
@@ -396,7 +408,7 @@ class _Resolver:
                     "JS414",
                     child(unit.written.node, "resources"),
                     related=((child(group.written.node, "resources"), f"what `{group.name}` has"),),
-                    child=f"`{unit.name}`",
+                    child=f"`{unit.name}`" if unit.is_group or unit.written.name else "this task",
                     parent=f"the group `{group.name}`",
                     reason=reasons[0],
                 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
@@ -151,7 +152,8 @@ def _check_services(root: Unit, reading: Reading) -> None:
     for scope in [root, *(unit for unit in root.walk() if unit.children)]:
         tasks = [unit.written for unit in scope.children]
         if tasks and all(isinstance(task, Task) and task.service for task in tasks):
-            reading.report("JS322", key_node(tasks[0].node, "service"))
+            what = "job" if scope.parent is None else "group"
+            reading.report("JS322", key_node(tasks[0].node, "service"), what=what)
 
 
 # -- attributes ---------------------------------------------------------------------------------------------
@@ -229,7 +231,7 @@ def _check_indexes(spans: tuple[tuple[int, int], ...], unit: Unit, node: Any, re
     for _, high in spans:
         if high >= unit.replicas:
             last = unit.replicas - 1
-            reading.report("JS712", node, index=high, replicas=unit.replicas, last=last)
+            reading.report("JS712", node, culprit=str(high), index=high, replicas=unit.replicas, last=last)
 
 
 # -- settings -----------------------------------------------------------------------------------------------
@@ -310,7 +312,9 @@ def _check_mounts(unit: Unit, reading: Reading) -> None:
     for volume in volumes:
         path = volume.to.rstrip("/") or "/"
         if path in paths and paths[path] != volume.name:
-            node = child(unit.written.node, "volumes")
+            own = unit.given["volumes"]
+            position = own.index(volume) if volume in own else 0
+            node = child(unit.written.node, "volumes", position)
             reading.report("JS721", node, path=volume.to, first=paths[path], second=volume.name)
         paths[path] = volume.name
 
@@ -326,10 +330,10 @@ def _check_coordinator(unit: Unit, reading: Reading) -> None:
         known = [child_name for child_name, found in unit.names.items() if found.written.name]
         meant = closest(name, known)
         hint = f"did you mean `{meant}`?" if meant else f"it has {listing(known) or 'no named tasks'}"
-        reading.report("JS319", node, name=name, scope=scope, hint=hint)
-    elif replica and not (replica.isdigit() and int(replica) < target.replicas):
+        reading.report("JS319", node, what="task", name=name, scope=scope, hint=hint)
+    elif replica and not (re.fullmatch(r"[0-9]{1,9}", replica) and int(replica) < target.replicas):
         hint = f"`{name}` has {target.replicas}, counted from 0"
-        reading.report("JS319", node, name=written, scope=scope, hint=hint)
+        reading.report("JS319", node, what="replica", name=written, scope=scope, hint=hint)
 
 
 def _check_placement(unit: Unit, reading: Reading) -> None:

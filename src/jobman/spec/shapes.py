@@ -7,7 +7,10 @@ from math import prod
 
 import msgspec
 
+from jobman.spec.quantities import format_size
+
 MAX_AMOUNT = 2**62
+_SIZED = ("memory", "storage")
 Amount = int | float
 _ASKED_FOR_OR_ABSENT = frozenset(("core", "memory", "storage", "socket"))
 """Types a parent that does not mention them may still have."""
@@ -86,7 +89,7 @@ def add(alternatives: Iterable[Alternative]) -> Alternative:
     joined: dict[tuple[object, ...], Part] = {}
     for parts in alternatives:
         for part in parts:
-            key = _kin(part)
+            key = _kin(part) if part.nodes is not None or not part.beside else (len(joined),)
             known = joined.get(key)
             joined[key] = part if known is None else _joined(known, part)
     return tuple(joined.values())
@@ -96,12 +99,13 @@ def _kin(part: Part) -> tuple[object, ...]:
     """What two parts must share to be joined by adding their counts."""
     counted = part.slots if part.nodes is not None else None
     return (
-        part.nodes is None,
+        None if part.nodes is None else part.nodes // levels(part.within) if part.within else True,
         counted,
         _frozen(part.each),
         _frozen(part.beside),
         part.exclusive,
-        part.within,
+        tuple(name for name, _ in part.within),
+        tuple(count for _, count in part.within[1:]),
         _frozen(part.requires),
         part.flavor.name if part.flavor else None,
     )
@@ -138,64 +142,117 @@ def misfit(child: Alternative, parent: Alternative) -> str | None:
         if part.nodes is not None
     ]
     pools = [_Bin(1, part.per_node) for part in parent if part.nodes is None]
-    with_nodes = sorted((p for p in child if p.nodes is not None), key=_weight, reverse=True)
-    for part in with_nodes:
-        if reason := _take_nodes(part, bins):
-            return reason
+    if reason := _take_nodes([part for part in child if part.nodes is not None], bins):
+        return reason
     for part in child:
         if part.nodes is None and (reason := _take_slots(part, bins + pools)):
             return reason
     return None
 
 
-def _weight(part: Part) -> float:
-    return sum(part.per_node.values())
+def _take_nodes(parts: list[Part], bins: list[_Bin]) -> str | None:
+    """Give every part nodes of its own, or say what is missing."""
+    fitting = []
+    for part in parts:
+        need = {} if part.is_whole and not part.each else part.per_node
+        lacks = [_lacking(need, place.room) for place in bins]
+        places = [number for number, lack in enumerate(lacks) if not lack]
+        available = sum(bins[number].count for number in places)
+        if available < (part.nodes or 0):
+            nothing = next(filter(None, lacks), "") if not available else ""
+            return nothing or f"it needs {_count(part.nodes or 0, 'node')}, and there {_are(available)}"
+        fitting.append(places)
+    shares = _shared([part.nodes or 0 for part in parts], fitting, [place.count for place in bins])
+    if shares is None:
+        return "its parts need the same nodes"
+    for (number, position), taken in shares.items():
+        _occupy(parts[number], taken, bins[position], bins)
+    return None
 
 
-def _take_nodes(part: Part, bins: list[_Bin]) -> str | None:
-    wanted = part.nodes or 0
-    need = {} if part.is_whole and not part.each else part.per_node
-    lack = ""
-    available = 0
-    for place in sorted(bins, key=lambda b: (b.room is None, sum((b.room or {}).values()))):
-        missing = _lacking(need, place.room)
-        if missing:
-            lack = missing
-            continue
-        available += place.count
-        taken = min(wanted, place.count)
-        place.count -= taken
-        if taken and place.room is not None and not part.is_whole:
-            left = {name: amount - need.get(name, 0) for name, amount in place.room.items()}
-            bins.append(_Bin(taken, left)) if any(left.values()) else None
-        wanted -= taken
-        if not wanted:
-            return None
-    if lack and not available:
-        return lack
-    return f"it needs {_count(part.nodes or 0, 'node')}, and there {_are(available)}"
+def _occupy(part: Part, taken: int, place: _Bin, bins: list[_Bin]) -> None:
+    """Take nodes; what a part leaves free in them can still hold slots."""
+    place.count -= taken
+    if place.room is not None and not part.is_whole:
+        need = part.per_node
+        bins.append(_Bin(taken, {name: amount - need.get(name, 0) for name, amount in place.room.items()}))
+
+
+def _shared(
+    wanted: list[int], fitting: list[list[int]], counts: list[int]
+) -> dict[tuple[int, int], int] | None:
+    """How many nodes each part takes from each place, by augmenting paths; None where it cannot be."""
+    taken: dict[tuple[int, int], int] = {}
+    free = list(counts)
+
+    def push(part: int, amount: int, seen: set[int]) -> int:
+        """Find room for more nodes of a part, moving others out of the way."""
+        for place in fitting[part]:
+            if place in seen:
+                continue
+            seen.add(place)
+            got = min(amount, free[place])
+            if got:
+                free[place] -= got
+            else:
+                got = _move(place, amount, seen)
+            if got:
+                taken[part, place] = taken.get((part, place), 0) + got
+                return got
+        return 0
+
+    def _move(place: int, amount: int, seen: set[int]) -> int:
+        for (other, where), held in list(taken.items()):
+            if where == place and held and (moved := push(other, min(amount, held), seen)):
+                taken[other, place] -= moved
+                return moved
+        return 0
+
+    for part, need in enumerate(wanted):
+        while need:
+            got = push(part, need, set())
+            if not got:
+                return None
+            need -= got
+    return {key: held for key, held in taken.items() if held}
 
 
 def _take_slots(part: Part, bins: list[_Bin]) -> str | None:
     wanted = part.slots or 1
     lack = ""
-    room_for = 0
-    for place in bins:
+    left = wanted
+    for place in list(bins):
         missing = _lacking(part.each, place.room)
         if missing:
             lack = missing
             continue
-        per_bin = _times(part.each, place.room)
-        room_for += wanted if per_bin is None else per_bin * place.count
-        if room_for >= wanted:
+        left -= _fill(part.each, left, place, bins)
+        if not left:
             return None
     if not bins:
         return "there are no nodes to take it from"
+    fitting = wanted - left
     return (
         lack
-        if lack and not room_for
-        else f"it needs {_count(wanted, 'slot')}, and there is room for {room_for}"
+        if lack and not fitting
+        else f"it needs {_count(wanted, 'slot')}, and there is room for {fitting}"
     )
+
+
+def _fill(need: dict[str, Amount], wanted: int, place: _Bin, bins: list[_Bin]) -> int:
+    """Put slots into equal nodes; what is left of the nodes they are put into stands apart from then on."""
+    per_node = _times(need, place.room)
+    if per_node is None or place.room is None:
+        return wanted
+    room = place.room
+    taken = min(wanted, per_node * place.count)
+    full, rest = divmod(taken, per_node) if per_node else (0, 0)
+    place.count -= full + bool(rest)
+    for count, slots in ((full, per_node), (bool(rest), rest)):
+        if count:
+            free = {name: amount - need.get(name, 0) * slots for name, amount in room.items()}
+            bins.append(_Bin(count, free))
+    return taken
 
 
 def _times(need: dict[str, Amount], room: dict[str, Amount] | None) -> int | None:
@@ -214,16 +271,22 @@ def _lacking(need: dict[str, Amount], room: dict[str, Amount] | None) -> str:
             if name not in _ASKED_FOR_OR_ABSENT:
                 return f"it needs {_count(amount, name)} on a node, and there is none"
         elif room[name] < amount:
-            return f"it needs {_count(amount, name)} on a node, and there {_are(room[name])}"
+            return f"it needs {_count(amount, name)} on a node, and there {_are(room[name], name)}"
     return ""
 
 
 def _count(amount: float, name: str) -> str:
-    return f"{amount:g} {name}" + ("s" if amount != 1 and name not in ("memory", "storage") else "")
+    if name in _SIZED:
+        return f"{format_size(amount)} of {name}"
+    return f"{amount:g} {name}{'' if amount == 1 else 's'}"
 
 
-def _are(amount: float) -> str:
-    return "are none" if not amount else "is 1" if amount == 1 else f"are {amount:g}"
+def _are(amount: float, name: str = "") -> str:
+    if not amount:
+        return "are none"
+    if name in _SIZED:
+        return f"is {format_size(amount)}"
+    return "is 1" if amount == 1 else f"are {amount:g}"
 
 
 def levels(within: tuple[tuple[str, int], ...]) -> int:

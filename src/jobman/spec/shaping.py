@@ -14,6 +14,7 @@ from jobman.spec.shapes import MAX_AMOUNT, Alternative, Alternatives, Amount, Pa
 from jobman.spec.site import Site
 from jobman.spec.suggest import closest, listing
 
+MAX_LEVELS = 50
 _CONTAINERS = ("node", "socket", "slot")
 _MAY_HOLD = {
     "node": ("socket", "slot", "core", "gpu", *SIZED_TYPES),
@@ -71,6 +72,9 @@ class Shapes:
     def _name(self, name: str, node: Node) -> Alternatives | None:
         if name in self._open:
             self.reading.report("JS409", node, name=name)
+            return None
+        if len(self._open) >= MAX_LEVELS:
+            self.reading.report("JS419", node, name=name, limit=MAX_LEVELS)
             return None
         if name in self.named:
             self._open.append(name)

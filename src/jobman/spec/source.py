@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import re
 import sys
 from bisect import bisect_right
@@ -28,6 +29,8 @@ class Source:
     def __init__(self, name: str, text: str) -> None:
         self.name = name
         self.text = text
+        self.has_mark = False
+        """Whether the file starts with a byte order mark, which is not part of the text."""
         self.original: Source | None = None
         self.shifts: dict[int, int] = {}
 
@@ -85,7 +88,9 @@ def decode_source(name: str, data: bytes, problems: Problems) -> Source | None:
         problems.add("JS003", _whole(name), name=name)
         return None
     try:
-        return Source(name, data.decode("utf-8-sig"))
+        source = Source(name, data.decode("utf-8-sig"))
+        source.has_mark = data.startswith(codecs.BOM_UTF8)
+        return source
     except UnicodeDecodeError as error:
         place = _byte_place(name, data, error.start)
         problems.add("JS004", place, byte=f"byte 0x{data[error.start]:02x}", position=error.start)

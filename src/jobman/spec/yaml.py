@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import re
+from bisect import bisect_right
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -24,6 +25,8 @@ except ImportError as _error:  # pragma: no cover - PyYAML wheels carry libyaml
 MAX_DEPTH = 100
 MAX_NODES = 1_000_000
 _MOST_REPAIRS = 10
+_LONGEST_NUMBER = 400
+_BEYOND_COUNTING = 10**30
 
 PLAIN = "plain"
 QUOTED = "quoted"
@@ -42,12 +45,14 @@ FLOAT = re.compile(
 Scalar = str | int | float | bool | None
 
 
-class _TooDeep(Exception):
-    pass
+class _Limit(Exception):
+    """A document is larger than allowed, seen at a line counted from zero."""
 
-
-class _TooMany(Exception):
-    pass
+    def __init__(self, code: str, limit: int, line: int) -> None:
+        super().__init__(code)
+        self.code = code
+        self.limit = limit
+        self.line = line
 
 
 class _Loader(_Parser):
@@ -61,14 +66,14 @@ class _Loader(_Parser):
     def resolve(self, _kind: Any, _value: Any, implicit: Any) -> str:
         return PLAIN if implicit is True or (implicit and implicit[0]) else QUOTED
 
-    def descend_resolver(self, _parent: Any, _index: Any) -> None:
+    def descend_resolver(self, parent: Any, _index: Any) -> None:
         # Composing recurses on the C stack: without this limit a deep file kills the process.
         self.depth += 1
         self.count += 1
         if self.depth > MAX_DEPTH:
-            raise _TooDeep
+            raise _Limit("JS010", MAX_DEPTH, parent.start_mark.line if parent is not None else 0)
         if self.count > MAX_NODES:
-            raise _TooMany
+            raise _Limit("JS011", MAX_NODES, parent.start_mark.line if parent is not None else 0)
 
     def ascend_resolver(self) -> None:
         self.depth -= 1
@@ -110,6 +115,8 @@ def scalar_value(node: ScalarNode) -> Scalar:
 
 def plain_value(text: str) -> Scalar:
     """What a plain scalar means under the YAML 1.2 core schema."""
+    if len(text) > _LONGEST_NUMBER:
+        return text
     if INT.match(text):
         return int(text, 0) if text[:2] in ("0o", "0x") else int(text)
     if text in NULLS:
@@ -144,39 +151,39 @@ def compose(source: Source, problems: Problems) -> tuple[list[Node], Source]:
 
 def _compose_text(source: Source, problems: Problems) -> tuple[list[Node], yaml.MarkedYAMLError | None]:
     documents: list[Node] = []
-    loader = None
     try:
         loader = _Loader(source.text)
         while loader.check_node():
             node = loader.get_node()
             documents += [] if node is None else [node]
-    except _TooDeep:
-        _report_limit("JS010", loader, source, problems, limit=MAX_DEPTH)
-    except _TooMany:
-        _report_limit("JS011", loader, source, problems, limit=MAX_NODES)
+    except _Limit as limit:
+        line = limit.line + 1
+        place = Place(source.name, line, 1, line, 2)
+        problems.add(limit.code, place, limit=limit.limit, line_text=source.line(line)[:120])
     except yaml.reader.ReaderError as error:
         _report_character(error, source, problems)
     except yaml.MarkedYAMLError as error:
         return documents, error
-    except (ValueError, yaml.YAMLError) as error:
-        problems.add(
-            "JS020", Place(source.name, 1, 1, 1, 2), what=str(error), line_text=source.line(1), hint=""
-        )
+    except UnicodeEncodeError as error:
+        _report_at(error.start, _code_point(source.text[error.start]), source, problems)
     return documents, None
 
 
-def _report_limit(code: str, loader: Any, source: Source, problems: Problems, limit: int) -> None:
-    mark = loader.get_mark() if hasattr(loader, "get_mark") else None
-    line = mark.line + 1 if mark else 1
-    problems.add(code, Place(source.name, line, 1, line, 2), limit=limit, line_text=source.line(line)[:120])
+_FORBIDDEN = re.compile(r"[^\x09\x0a\x0d\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 def _report_character(error: yaml.reader.ReaderError, source: Source, problems: Problems) -> None:
-    bad = re.search(r"[^\x09\x0a\x0d\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]", source.text)
-    index = bad.start() if bad else 0
-    line = source.text.count("\n", 0, index) + 1
-    column = index - (source.text.rfind("\n", 0, index) + 1) + 1
-    character = f"U+{ord(bad.group()):04X}" if bad else str(error.reason)
+    bad = _FORBIDDEN.search(source.text)
+    _report_at(bad.start() if bad else 0, _code_point(bad[0]) if bad else str(error.reason), source, problems)
+
+
+def _code_point(character: str) -> str:
+    return f"U+{ord(character):04X}"
+
+
+def _report_at(index: int, character: str, source: Source, problems: Problems) -> None:
+    line = bisect_right(source.line_starts, index)
+    column = index - source.line_starts[line - 1] + 1
     problems.add("JS008", Place(source.name, line, column, line, column + 1), character=character)
 
 
@@ -236,7 +243,7 @@ class _Preparation:
                 return 0, 0
             size += item_size
             depth = max(depth, item_depth)
-        return size, max(depth, 1 if items else 0) + 1
+        return min(size, _BEYOND_COUNTING), max(depth, 1 if items else 0) + 1
 
     def _measure_mapping(self, node: MappingNode) -> tuple[int, int]:
         seen: dict[str, Node] = {}
@@ -255,20 +262,21 @@ class _Preparation:
             else:
                 seen[text] = key
                 kept.append((key, value))
-        measured = self._measure_items([value for _, value in kept] + [value for _, value in merged])
-        if not measured[0]:
-            return measured
-        for key, value in merged:
-            kept.extend(self._merge_pairs(key, value, seen))
+        # In the order written: what an alias stands for is then always measured before the alias.
+        size, depth = self._measure_items([value for _, value in node.value])
+        if not size:
+            return size, depth
+        for _, value in merged:
+            kept.extend(self._merge_pairs(value, seen))
         node.value = kept
-        return measured[0] + len(kept), measured[1]
+        return min(size + len(kept), _BEYOND_COUNTING), depth
 
-    def _merge_pairs(self, key: Node, value: Node, seen: dict[str, Node]) -> list[tuple[Node, Node]]:
+    def _merge_pairs(self, value: Node, seen: dict[str, Node]) -> list[tuple[Node, Node]]:
         sources = value.value if isinstance(value, SequenceNode) else [value]
         pairs: list[tuple[Node, Node]] = []
         for mapping in sources:
             if not isinstance(mapping, MappingNode):
-                self._report("JS015", key)
+                self._report("JS015", mapping)
                 continue
             for inner_key, inner_value in mapping.value:
                 if inner_key.value not in seen:
@@ -297,7 +305,7 @@ class _Preparation:
         if node.tag == _STRING_TAG:
             node.tag = QUOTED
         elif node.tag not in _KNOWN_TAGS:
-            self._report("JS013", node, tag=node.tag)
+            self._report("JS013", node, tag=str(node.tag).replace("tag:yaml.org,2002:", "!!"))
             node.tag = PLAIN
 
 

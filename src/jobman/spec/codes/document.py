@@ -29,8 +29,8 @@ DOCUMENT_CODES: tuple[Code, ...] = (
     error(
         "JS104",
         "key without a value",
-        "this key is left empty",
-        "write {noun}, or remove the key",
+        "this {what} is left empty",
+        "write {noun}, or remove the {what}",
         "A key with nothing behind it is neither set nor absent. Often the value is indented wrongly, or was meant to be filled in later.",
     ),
     error(
@@ -44,7 +44,7 @@ DOCUMENT_CODES: tuple[Code, ...] = (
         "JS106",
         "key one level too high",
         "{noun} has no key `{key}`",
-        "{where}: `{inner}: {{{key}: …}}`",
+        "`{real}` goes under `{inner}`: `{inner}: {{{real}: …}}`",
         "The key exists, but inside another key of this mapping.",
     ),
     error(

@@ -156,7 +156,7 @@ FILE_CODES: tuple[Code, ...] = (
         "JS024",
         "list item among keys",
         "a list item stands where a key of the mapping from line {opened_line} is expected",
-        "align the `-` with the other items of its list, or move it out of `{opened}`",
+        "remove the `-`, or align it with the items of its list",
         "A mapping has keys (`name: value`), a list has items (`- value`); one level holds one kind.",
     ),
     error(
@@ -178,7 +178,7 @@ FILE_CODES: tuple[Code, ...] = (
         "reserved character",
         "a value cannot start with `{character}`",
         "put the value in quotes",
-        "YAML keeps `@`, `%` and the backtick for itself at the start of a value.",
+        "YAML keeps `@`, `%`, the backtick, `*` and `&` for itself at the start of a value.",
     ),
     error(
         "JS029",

@@ -9,7 +9,7 @@ NAME_CODES: tuple[Code, ...] = (
         "JS301",
         "name used twice",
         "the name `{name}` is used twice in {scope}",
-        "rename one of them; `depends_on` could not tell them apart",
+        "{how}; `depends_on` could not tell them apart",
         "Names are unique in their scope: the top level, or one group. A group and a task inside it may share a name.",
     ),
     error(
@@ -30,7 +30,7 @@ NAME_CODES: tuple[Code, ...] = (
         "JS304",
         "cycle",
         "these wait for each other: {cycle}",
-        "remove one of the dependencies",
+        "{hint}",
         "Each of them waits for the next one, so none can start. `local` tasks and `watch` hold back what stands below them; a group ends after its last task.",
     ),
     error(
@@ -134,7 +134,7 @@ NAME_CODES: tuple[Code, ...] = (
     error(
         "JS319",
         "unknown coordinator",
-        "there is no replica `{name}` in {scope}",
+        "there is no {what} `{name}` in {scope}",
         "{hint}",
         "`coordinator: TASK` or `coordinator: TASK/REPLICA` names a task of the group or document, and a replica it has.",
     ),
@@ -153,9 +153,16 @@ NAME_CODES: tuple[Code, ...] = (
         "One condition per task.",
     ),
     error(
+        "JS323",
+        "groups nested too deeply",
+        "groups stand inside each other more than {limit} levels deep",
+        "flatten them",
+        "Fifty levels of groups are allowed.",
+    ),
+    error(
         "JS322",
         "service outside a group never ends",
-        "a job of services alone never ends",
+        "a {what} of services alone never ends",
         "add the task that uses the service",
         "Services are stopped when what surrounds them ends, so something else must be there.",
     ),

@@ -23,14 +23,14 @@ POLICY_CODES: tuple[Code, ...] = (
         "JS703",
         "one probe per check",
         "a check needs exactly one of `exec`, `http` and `tcp`; found {found}",
-        "keep one of them",
+        "{do} one of them",
         "A check runs a command, makes a request or opens a connection.",
     ),
     error(
         "JS704",
         "one origin per entry",
         "an entry needs exactly one of `secret`, `config` and `file`; found {found}",
-        "keep one of them, and write the others as entries of their own",
+        "{do} one of them; several origins are several entries",
         "Each entry of `env_from` names one origin.",
     ),
     error(

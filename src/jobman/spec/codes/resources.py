@@ -43,8 +43,8 @@ RESOURCE_CODES: tuple[Code, ...] = (
     warning(
         "JS407",
         "tiny size",
-        "`{text}` of {type} means bytes, which is less than 1Mi",
-        "write the unit, such as `{text}Gi`",
+        "`{text}` of {type} is less than 1Mi",
+        "write a larger unit, such as `{number}Mi` or `{number}Gi`",
         "A bare number is a number of bytes.",
     ),
     error(
@@ -123,6 +123,13 @@ RESOURCE_CODES: tuple[Code, ...] = (
         "the service `{name}` takes all of the group `{group}`, so nothing can start beside it",
         "give it `resources` of its own",
         "A task without resources inherits its group's, all of it. A service keeps them until the group ends.",
+    ),
+    error(
+        "JS419",
+        "shapes refer to each other too deeply",
+        "the shape `{name}` refers to others more than {limit} levels deep",
+        "write the tree itself",
+        "A named shape may be an expression over other names; fifty levels are enough for everybody.",
     ),
     error(
         "JS421",

@@ -51,14 +51,14 @@ VALUE_CODES: tuple[Code, ...] = (
         "JS207",
         "duration as a mapping",
         "a duration is a value, not a mapping",
-        "write `duration: {value}`",
+        "write `{key}: {value}`",
         "The duration stands right behind its key: `attributes: {duration: 300s}`.",
     ),
     error(
         "JS208",
         "duration of zero",
-        "a duration of zero lets nothing run",
-        "write how long it may run, or leave `duration` out for the engine's default",
+        "this time cannot be zero",
+        "{hint}",
         "Some managers read zero as unlimited. Leaving the key out says so everywhere.",
     ),
     error(
@@ -104,6 +104,13 @@ VALUE_CODES: tuple[Code, ...] = (
         "The items of this list must differ.",
     ),
     error(
+        "JS215",
+        "number without a value",
+        "`{text}` is no number that can be handed on",
+        "write a number, or quote it as a text",
+        "Infinity and not-a-number cannot be written in JSON, in which plans are kept.",
+    ),
+    error(
         "JS221",
         "empty command",
         "there is no program to run",
@@ -127,7 +134,7 @@ VALUE_CODES: tuple[Code, ...] = (
     warning(
         "JS224",
         "shell character in a command",
-        "`{character}` has no meaning here: no shell is run",
+        "{character} has no meaning here: no shell is run",
         'run one: `["bash", "-c", "{text}"]`',
         "A command text is split into words and started directly. Pipes, redirections, variables and patterns need a shell.",
     ),
@@ -256,6 +263,13 @@ VALUE_CODES: tuple[Code, ...] = (
         "`{text}` is not `name=value`",
         "write `--set name=value`",
         "A parameter is set by its name, an equals sign and its value.",
+    ),
+    error(
+        "JS812",
+        "parameter that grows",
+        "the parameter `{name}` {reason}",
+        "use fewer parameters inside parameters",
+        "Parameters may refer to each other, fifty deep and up to 64 KiB of text.",
     ),
     error(
         "JS811",
