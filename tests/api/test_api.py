@@ -50,7 +50,7 @@ def test_a_text_is_loaded_and_named():
 
 
 def test_a_text_without_a_name_is_called_a_text():
-    assert jobman.loads(WRONG).problems[0].place.file == "<text>"
+    assert str(jobman.loads(WRONG).problems[0].place).startswith("<text>:")
 
 
 def test_standard_input_is_loaded_by_a_dash(monkeypatch):
@@ -91,9 +91,9 @@ def test_an_empty_text_is_a_problem():
 def test_the_problems_stand_in_the_order_of_the_file():
     spec = jobman.loads(WRONG)
     assert not spec.ok
-    assert [(problem.code, problem.place.column) for problem in spec.problems] == [
-        ("JS406", 58),
-        ("JS204", 72),
+    assert [(problem.code, str(problem.place)) for problem in spec.problems] == [
+        ("JS406", "<text>:2:58"),
+        ("JS204", "<text>:2:72"),
     ]
 
 

@@ -1,8 +1,11 @@
 """`jobman check`: every problem, in its place, as text and as data."""
 
+# ruff: noqa: E501 - a document stands in one line
+
 import pty
 import subprocess
 import sys
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -20,9 +23,7 @@ def excerpts(text):
     """The pairs of a source line and the carets under it, without the gutter."""
     lines = text.splitlines()
     return [
-        (above[GUTTER:], below[GUTTER:])
-        for above, below in zip(lines, lines[1:], strict=False)
-        if below.startswith("      | ")
+        (above[GUTTER:], below[GUTTER:]) for above, below in pairwise(lines) if below.startswith("      | ")
     ]
 
 

@@ -145,6 +145,7 @@ def test_the_plan_of_an_example_survives_its_json_form(path):
     from jobman.plan.build import build
 
     for job in load_jobs(Source(path.name, path.read_text(encoding="utf-8")), Site(), Problems()):
+        assert job is not None
         made = build(job)
         again = plan_from_json(made.to_json())
         assert again == made

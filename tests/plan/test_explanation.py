@@ -1,5 +1,7 @@
 """Explanations: each effective value with the level it came from and the line it stands in."""
 
+# ruff: noqa: E501 - a document stands in one line
+
 import pytest
 
 from jobman.api import loads
@@ -48,6 +50,7 @@ groups:
 def units():
     spec = loads(JOB)
     assert spec.problems == []
+    assert spec.job is not None
     return {unit.id: unit for unit in explain(spec.job, spec.plan()).units}
 
 
@@ -77,13 +80,8 @@ def value(unit, key):
         ("main", "requires.fabric", ("infiniband", "document", "", 5)),
     ],
 )
-def test_a_value_says_where_it_came_from(units, unit, key, expected, request):
-    if reason := NOT_YET.get((unit, key)):
-        request.applymarker(pytest.mark.xfail(strict=True, reason=reason))
+def test_a_value_says_where_it_came_from(units, unit, key, expected):
     assert value(units[unit], key) == expected
-
-
-NOT_YET = {("main", "requires.disk"): "the line is that of the document's own `requires`"}
 
 
 def test_policies_of_the_thing_itself_say_so(units):
@@ -125,6 +123,7 @@ def of_site(tmp_path):
     def explained(text):
         spec = loads(text, settings=load_settings(tmp_path / "settings.yaml"))
         assert spec.problems == []
+        assert spec.job is not None
         return explain(spec.job, spec.plan()).units[0]
 
     return explained
@@ -164,6 +163,7 @@ def test_a_profile_is_named_as_the_origin_of_what_it_brings(of_site, key, expect
 
 def whole(text):
     spec = loads(text)
+    assert spec.job is not None
     return explain(spec.job, spec.plan())
 
 

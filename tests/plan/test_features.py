@@ -1,5 +1,7 @@
 """The catalogue of features: each is used by some document, and a plain one uses only what it should."""
 
+# ruff: noqa: E501 - a document stands in one line
+
 import pytest
 
 from jobman.api import loads

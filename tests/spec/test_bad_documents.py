@@ -26,9 +26,6 @@ BAD = Path(__file__).parents[1] / "fixtures" / "bad"
 NAMES = sorted(path.stem for path in BAD.glob("*.yaml"))
 FIELDS = ("code", "severity", "line", "column", "end_column", "message", "advice")
 
-# A fixture says what an author needs; where the code does not say it yet, the reason stands here.
-NOT_YET: dict[str, str] = {}
-
 # Codes that need more than a document: a path, settings, a command line or sheer size. Each has a test below.
 ELSEWHERE = {
     "JS001",
@@ -53,13 +50,6 @@ TASK = "tasks: [{name: a, command: [echo], resources: {type: node, count: 1}}]\n
 GOOD = "version: 1\n" + TASK
 
 
-def documents():
-    for name in NAMES:
-        reason = NOT_YET.get(name)
-        marks = [pytest.mark.xfail(strict=True, reason=reason)] if reason else []
-        yield pytest.param(name, marks=marks, id=name)
-
-
 def problems_of(data, site=None, name="document.yaml"):
     problems = Problems()
     source = decode_source(name, data, problems)
@@ -82,7 +72,7 @@ def expected(name):
     return json.loads((BAD / f"{name}.json").read_text(encoding="utf-8"))
 
 
-@pytest.mark.parametrize("name", list(documents()))
+@pytest.mark.parametrize("name", NAMES)
 def test_a_wrong_document_gets_exactly_the_messages_its_author_needs(name):
     found = [
         written(problem) for problem in problems_of((BAD / f"{name}.yaml").read_bytes(), name=f"{name}.yaml")
@@ -100,10 +90,6 @@ def test_every_document_has_its_problems_and_every_list_its_document():
     assert [name for name in NAMES if not expected(name)] == []
 
 
-def test_every_name_in_the_list_of_shortcomings_is_a_document():
-    assert set(NOT_YET) <= set(NAMES)
-
-
 def test_every_code_of_the_catalogue_is_triggered_by_a_document_or_a_test():
     by_documents = {problem["code"] for name in NAMES for problem in expected(name)}
     assert sorted(set(CODES) - by_documents) == sorted(ELSEWHERE)
@@ -113,9 +99,7 @@ def test_a_document_is_named_after_a_code_it_shows():
     astray = [
         name
         for name in NAMES
-        if name[:5] in CODES
-        and name not in NOT_YET
-        and name[:5] not in {each["code"] for each in expected(name)}
+        if name[:5] in CODES and name[:5] not in {each["code"] for each in expected(name)}
     ]
     assert astray == []
 

@@ -16,20 +16,8 @@ from fuzz.run import check
 check(open(sys.argv[1], "rb").read())
 """
 
-# What still breaks it, and how.
-NOT_YET: dict[str, str] = {
-    "alias-chain-behind-a-key": "RecursionError in _measure",
-}
 
-
-def findings():
-    for name in NAMES:
-        reason = NOT_YET.get(name)
-        marks = [pytest.mark.xfail(strict=True, reason=reason)] if reason else []
-        yield pytest.param(name, marks=marks, id=name)
-
-
-@pytest.mark.parametrize("name", list(findings()))
+@pytest.mark.parametrize("name", NAMES)
 def test_a_document_that_broke_the_reader_is_read(name):
     command = [sys.executable, "-c", READ, str(FOUND / f"{name}.yaml")]
     path = [str(ROOT), str(ROOT / "src")]
@@ -37,10 +25,6 @@ def test_a_document_that_broke_the_reader_is_read(name):
         command, capture_output=True, text=True, cwd=ROOT, env={"PYTHONPATH": ":".join(path)}
     )
     assert run.returncode == 0, run.stderr.splitlines()[-1]
-
-
-def test_every_name_in_the_list_is_a_document():
-    assert set(NOT_YET) <= set(NAMES)
 
 
 def test_the_process_notices_what_is_wrong(tmp_path):

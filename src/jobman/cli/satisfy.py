@@ -71,7 +71,8 @@ def _add_part(branch: Tree, part: PartMatch, count: int) -> None:
     from rich.markup import escape
 
     style = "green" if part.enough else "red"
-    found = branch.add(f"{escape(part.wanted)}: [{style}]{len(part.nodes)} of {count} nodes qualify[/]")
+    room = "" if part.enough or not part.nodes else f", with room for {part.room:,}"
+    found = branch.add(f"{escape(part.wanted)}: [{style}]{len(part.nodes)} of {count} nodes qualify{room}[/]")
     if part.nodes:
         found.add(f"[green]{escape(_some(part.nodes))}[/]")
     for obstacle in part.obstacles:

@@ -108,8 +108,8 @@ def _values(resolved: Resolved) -> Iterator[Value]:
         yield _value(key, traced, "attributes", key)
     for name, traced in context.environment.items():
         yield _value(f"environment.{name}", traced, "attributes", "environment", name)
-    for fact, traced in _requires(resolved):
-        yield _value(f"requires.{fact}", traced, "requires")
+    for fact, traced, path in _requires(resolved):
+        yield _value(f"requires.{fact}", traced, *path)
     for key, traced in context.settings.items():
         yield _value(key, traced, key)
     for key in OWN:
@@ -117,8 +117,8 @@ def _values(resolved: Resolved) -> Iterator[Value]:
             yield _value(key, Traced(resolved.given[key], resolved.origin), key)
 
 
-def _requires(resolved: Resolved) -> Iterator[tuple[str, Traced]]:
-    """The facts in force: those of the context, and those the shape brings along."""
+def _requires(resolved: Resolved) -> Iterator[tuple[str, Traced, tuple[str, ...]]]:
+    """The facts in force: those of the context, and those the shape brings along, each with its path."""
     context = resolved.context.requires
     shape = {
         fact: value
@@ -129,16 +129,21 @@ def _requires(resolved: Resolved) -> Iterator[tuple[str, Traced]]:
     for fact, value in shape.items():
         known = context.get(fact)
         if known is not None and known.value == value:
-            yield fact, known
+            yield fact, known, ("requires",)
         elif resolved.shape_origin is not None:
-            yield fact, Traced(value, resolved.shape_origin)
+            yield fact, Traced(value, resolved.shape_origin), _shape_path(resolved.shape_origin, "requires")
+
+
+def _shape_path(origin: Origin, *inner: str) -> tuple[str, ...]:
+    """Where a shape stands below its origin: under its name in the document, or right there."""
+    return ("resources", origin.name, *inner) if origin.level == "document" else ("resources", *inner)
 
 
 def _shape(resolved: Resolved, origin: Origin) -> Value:
     written = resolved.written.resources
     text = getattr(written, "text", None)
     inherited = written is None and origin.level not in ("sum", "flavor")
-    line = origin.line("resources", text) if text else origin.line("resources")
+    line = origin.line(*_shape_path(origin))
     return Value(
         "resources", text or ("inherited" if inherited else origin.level), origin.level, origin.name, line
     )

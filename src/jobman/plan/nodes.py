@@ -12,7 +12,7 @@ from yaml.nodes import MappingNode, Node, SequenceNode
 from jobman.spec.kinds import Items, Kind, Names, Schema, Size, Text, Whole
 from jobman.spec.model import Requires
 from jobman.spec.names import LABEL_KEY, LABEL_VALUE, TYPE
-from jobman.spec.problems import Problems, SpecError
+from jobman.spec.problems import Place, Problems, SpecError
 from jobman.spec.reading import BAD, Reading, describe
 from jobman.spec.records import Element, Key, Of, Record
 from jobman.spec.shapes import Amount
@@ -116,6 +116,8 @@ def read_nodes(path: str | Path) -> list[ClusterNode]:
     for node in nodes:
         if source is not None and not is_null(node):
             found.extend(_read(node, Reading(source, problems)))
+    if source is not None and not found and not problems.has_errors:
+        problems.add("JS213", Place(source.name, 1, 1, 1, 2), noun="the list of nodes")
     if problems.has_errors:
         raise SpecError(problems)
     return found

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal
+from typing import Any, Literal, NamedTuple
 
 import msgspec
 
 from jobman.plan.model import Plan, Unit
 from jobman.plan.nodes import ClusterNode
 from jobman.spec.quantities import format_size
-from jobman.spec.shapes import Amount, Part
+from jobman.spec.shapes import Amount, Part, share
 
 _SIZED = ("memory", "storage")
 _FORGIVEN = "socket"
@@ -38,11 +38,12 @@ class Obstacle(msgspec.Struct, frozen=True):
 
 
 class PartMatch(msgspec.Struct, frozen=True):
-    """One part of an alternative against the nodes."""
+    """One part of an alternative against the nodes; `room` is how many of its nodes or slots there are."""
 
     wanted: str
     nodes: tuple[str, ...]
     obstacles: tuple[Obstacle, ...]
+    room: int
     enough: bool
 
 
@@ -66,83 +67,131 @@ class Match(msgspec.Struct, frozen=True):
 
 def satisfy(plan: Plan, nodes: Sequence[ClusterNode]) -> list[Match]:
     """Every unit that needs nodes, in the order of the plan."""
-    return [_match(unit, nodes) for unit in plan.units if unit.alternatives]
+    kinds = _kinds(nodes)
+    return [_match(unit, kinds) for unit in plan.units if unit.alternatives]
 
 
-def _match(unit: Unit, nodes: Sequence[ClusterNode]) -> Match:
+class _Nodes(NamedTuple):
+    """Equal nodes, by one of them."""
+
+    like: ClusterNode
+    names: list[str]
+
+
+def _kinds(nodes: Sequence[ClusterNode]) -> list[_Nodes]:
+    """Nodes that differ in their names only are looked at once."""
+    kinds: dict[bytes, _Nodes] = {}
+    for node in nodes:
+        key = msgspec.json.encode((node.amounts, node.facts, node.labels), order="deterministic")
+        kinds.setdefault(key, _Nodes(node, [])).names.append(node.name)
+    return list(kinds.values())
+
+
+def _match(unit: Unit, kinds: list[_Nodes]) -> Match:
     labels = unit.policies.placement.labels if unit.policies.placement else {}
-    alternatives = tuple(_alternative(parts, nodes, labels) for parts in unit.alternatives)
+    alternatives = tuple(_alternative(parts, kinds, labels) for parts in unit.alternatives)
     chosen = next((number for number, found in enumerate(alternatives) if found.satisfied), None)
     return Match(unit.id, unit.kind, alternatives, chosen)
 
 
-def _alternative(
-    parts: tuple[Part, ...], nodes: Sequence[ClusterNode], labels: dict[str, str]
-) -> AlternativeMatch:
-    matches = [_part(part, nodes, labels) for part in parts]
-    demands = [
-        (part.nodes or 0, set(match.nodes)) for part, match in zip(parts, matches, strict=True) if part.nodes
-    ]
-    together = all(match.enough for match in matches) and _distinct(demands)
+def _alternative(parts: tuple[Part, ...], kinds: list[_Nodes], labels: dict[str, str]) -> AlternativeMatch:
+    obstacles = [[_obstacle(kind.like, part, labels) for kind in kinds] for part in parts]
+    matches = [_part(part, kinds, found) for part, found in zip(parts, obstacles, strict=True)]
+    together = all(match.enough for match in matches) and _together(parts, kinds, obstacles)
     return AlternativeMatch(tuple(matches), together)
 
 
-def _distinct(demands: list[tuple[int, set[str]]]) -> bool:
-    """Whether parts can have nodes of their own: any choice of them needs no more nodes than it can use."""
-    if len(demands) > 12:
-        demands = sorted(demands, key=lambda d: len(d[1]))[:12]
-    for choice in range(1, 1 << len(demands)):
-        chosen = [demand for number, demand in enumerate(demands) if choice >> number & 1]
-        if sum(count for count, _ in chosen) > len(set().union(*(names for _, names in chosen))):
-            return False
-    return True
+_Found = tuple[str, str, str, str] | None
 
 
-def _part(part: Part, nodes: Sequence[ClusterNode], labels: dict[str, str]) -> PartMatch:
-    need = part.per_node if part.nodes is not None else part.each
-    fitting: list[ClusterNode] = []
-    obstacles: dict[tuple[str, str, str, str], list[str]] = {}
-    for node in nodes:
-        found = _obstacle(node, part, need, labels)
-        if found is None:
-            fitting.append(node)
-        else:
-            obstacles.setdefault(found, []).append(node.name)
+def _part(part: Part, kinds: list[_Nodes], found: list[_Found]) -> PartMatch:
+    fitting = [kind for kind, obstacle in zip(kinds, found, strict=True) if obstacle is None]
+    ruled_out: dict[tuple[str, str, str, str], list[str]] = {}
+    for kind, obstacle in zip(kinds, found, strict=True):
+        if obstacle is not None:
+            ruled_out.setdefault(obstacle, []).extend(kind.names)
+    room = sum(len(kind.names) * _per_node(part, kind.like.amounts) for kind in fitting)
     return PartMatch(
         describe_part(part),
-        tuple(node.name for node in fitting),
-        tuple(Obstacle(*key, tuple(names)) for key, names in obstacles.items()),  # type: ignore[arg-type]
-        _room(part, fitting),
+        tuple(name for kind in fitting for name in kind.names),
+        tuple(Obstacle(*key, tuple(names)) for key, names in ruled_out.items()),  # type: ignore[arg-type]
+        room,
+        room >= _wanted(part),
     )
 
 
-def _room(part: Part, nodes: list[ClusterNode]) -> bool:
+def _wanted(part: Part) -> int:
+    return part.nodes if part.nodes is not None else part.slots or 1
+
+
+def _per_node(part: Part, has: dict[str, Amount]) -> int:
+    """How many of its nodes or slots a node holds; without a need it holds as many as are asked for."""
     if part.nodes is not None:
-        return len(nodes) >= part.nodes
-    return sum(_times(part.each, node.amounts) for node in nodes) >= (part.slots or 1)
+        return 1
+    limits = [int(has[name] // amount) for name, amount in part.each.items() if amount and name in has]
+    return min(limits) if limits else _wanted(part)
 
 
-def _times(need: dict[str, Amount], has: dict[str, Amount]) -> int:
-    """How many slots a node holds; without a need it holds as many as are asked for."""
-    limits = [int(has[name] // amount) for name, amount in need.items() if amount and name in has]
-    return min(limits) if limits else 10**9
+def _together(parts: tuple[Part, ...], kinds: list[_Nodes], obstacles: list[list[_Found]]) -> bool:
+    """Whether all parts can be had at once: nodes of their own first, then slots in what is left."""
+    fitting = [[number for number, found in enumerate(row) if found is None] for row in obstacles]
+    whole = [number for number, part in enumerate(parts) if part.nodes is not None]
+    counts = [len(kind.names) for kind in kinds]
+    shares = share([parts[n].nodes or 0 for n in whole], [fitting[n] for n in whole], counts)
+    if shares is None:
+        return False
+    rooms = [
+        [count, dict(kind.like.amounts), number]
+        for number, (count, kind) in enumerate(zip(counts, kinds, strict=True))
+    ]
+    for (position, place), taken in shares.items():
+        part = parts[whole[position]]
+        rooms[place][0] -= taken  # type: ignore[operator]
+        if not part.is_whole:
+            rooms.append([taken, _without(kinds[place].like.amounts, part.per_node, 1), place])
+    return all(
+        _fill(part, set(fitting[number]), rooms) for number, part in enumerate(parts) if part.nodes is None
+    )
 
 
-def _obstacle(
-    node: ClusterNode, part: Part, need: dict[str, Amount], labels: dict[str, str]
-) -> tuple[str, str, str, str] | None:
+def _fill(part: Part, places: set[int], rooms: list[list[Any]]) -> bool:
+    """Put the slots of a part into the rooms it may use."""
+    left = part.slots or 1
+    for room in list(rooms):
+        count, amounts, place = room
+        per_node = _per_node(part, amounts)
+        if place not in places or not count or not per_node:
+            continue
+        full, rest = divmod(min(left, per_node * count), per_node)
+        room[0] -= full + bool(rest)
+        for nodes, slots in ((full, per_node), (bool(rest), rest)):
+            if nodes:
+                rooms.append([nodes, _without(amounts, part.each, slots), place])
+        left -= full * per_node + rest
+        if not left:
+            return True
+    return False
+
+
+def _without(amounts: dict[str, Amount], need: dict[str, Amount], times: int) -> dict[str, Amount]:
+    return {name: amount - need.get(name, 0) * times for name, amount in amounts.items()}
+
+
+def _obstacle(node: ClusterNode, part: Part, labels: dict[str, str]) -> _Found:
     for key, wanted in part.requires.items():
-        if node.facts.get(key, node.labels.get(key)) != wanted:
-            return "fact", key, wanted, node.facts.get(key, "")
+        found = node.facts.get(key, node.labels.get(key, ""))
+        if found != wanted:
+            return "fact", key, wanted, found
     for key, wanted in labels.items():
         if node.labels.get(key) != wanted:
             return "label", key, wanted, node.labels.get(key, "")
+    need = part.per_node if part.nodes is not None else part.each
     for key, amount in need.items():
         if key == _FORGIVEN and key not in node.amounts:
             continue
         if node.amounts.get(key, 0) < amount:
-            found = node.amounts.get(key)
-            return "resource", key, format_amount(key, amount), format_amount(key, found) if found else ""
+            there = node.amounts.get(key)
+            return "resource", key, format_amount(key, amount), format_amount(key, there) if there else ""
     return None
 
 

@@ -34,6 +34,7 @@ class Settings:
         self.values: dict[str, Any] = {}
         self.origins: dict[str, str] = {}
         self.readings: dict[int, Reading] = {}
+        self._site: Site | None = None
 
     def lay(self, written: Written, reading: Reading, origin: str) -> None:
         """Lay a file over what is there: named things by name, mappings by key, the rest as a whole."""
@@ -53,6 +54,11 @@ class Settings:
 
     def site(self) -> Site:
         """What resolution needs of the settings."""
+        if self._site is None:
+            self._site = self._make_site()
+        return self._site
+
+    def _make_site(self) -> Site:
         resource_types = tuple(self.values.get("resource_types", ()))
         return Site(
             flavors={name: self._part(flavor, resource_types) for name, flavor in self._named("flavors")},
@@ -119,7 +125,13 @@ def load_settings(path: str | Path | None = None, home: Path | None = None) -> S
     settings = Settings()
     if path is not None:
         _lay_file(settings, str(path), str(path))
-        return settings
+    else:
+        _lay_usual_files(settings, home)
+    settings.site()  # A flavor whose shape is impossible is refused here, not at its first use.
+    return settings
+
+
+def _lay_usual_files(settings: Settings, home: Path | None) -> None:
     template = files("jobman.settings").joinpath("template.yaml").read_text("utf-8")
     _lay_source(settings, Source("template", template), "template", Problems())
     folder = (home or Path.home()) / ".jobman"
@@ -127,7 +139,6 @@ def load_settings(path: str | Path | None = None, home: Path | None = None) -> S
         if (folder / name).exists():
             _lay_file(settings, str(folder / name), str(folder / name))
             break
-    return settings
 
 
 def _lay_file(settings: Settings, path: str, origin: str) -> None:
@@ -161,7 +172,11 @@ def _nothing(_node: Any) -> None:
 def _as_written(item: Any) -> dict[str, Any]:
     """A named thing with the keys it was given."""
     plain: dict[str, Any] = msgspec.to_builtins(
-        {name: item.given[field] for name, (field, _) in keys_of(item.__class__).items() if field in item.given},
+        {
+            name: item.given[field]
+            for name, (field, _) in keys_of(item.__class__).items()
+            if field in item.given
+        },
         enc_hook=_nothing,
     )
     if "shape" in plain:

@@ -68,10 +68,10 @@ class Command(Kind):
         return 'write a list such as `["echo", "hello"]`'
 
     def schema(self) -> Schema:
-        item = {"type": ["string", "number", "boolean"]}
-        return {
-            "anyOf": [{"type": "string", "minLength": 1}, {"type": "array", "items": item, "minItems": 1}]
-        }
+        item: Schema = {"type": ["string", "number", "boolean"]}
+        program = {**item, "minLength": 1}
+        many = {"type": "array", "prefixItems": [program], "items": item, "minItems": 1}
+        return {"anyOf": [program, many]}
 
 
 def shell_character(text: str) -> str | None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from jobman.spec.model import Dependency, Task
 from jobman.spec.reading import Reading, child
-from jobman.spec.suggest import closest, listing
+from jobman.spec.suggest import listing
 
 if TYPE_CHECKING:
     from jobman.spec.resolve import Unit
@@ -142,14 +142,14 @@ def _report_unknown(unit: Unit, dependency: Dependency, index: _Inner, reading: 
     if group is not None and inner is not None:
         reading.report("JS303", node, name=inner.name, group=group.name)
         return
-    visible = list(_visible(unit))
-    meant = closest(name, visible)
+    visible = list(_visible(unit)) if reading.may_guess else []
+    meant = reading.closest(name, visible)
     if meant:
         hint = f"did you mean `{meant}`?"
     elif visible:
         hint = f"from here one can see {listing(visible)}"
     else:
-        hint = "give the other task a `name`"
+        hint = "check the name, or give the other task one"
     reading.report("JS302", node, name=name, hint=hint)
 
 

@@ -79,7 +79,8 @@ class Text(Kind):
         return text
 
     def schema(self) -> Schema:
-        schema: Schema = {"type": ["string", "number", "boolean"]}
+        takes_numbers = self.pattern is None or any(map(self.pattern.fullmatch, ("1", "100")))
+        schema: Schema = {"type": ["string", "number", "boolean"] if takes_numbers else "string"}
         if not self.empty:
             schema["minLength"] = 1
         if self.pattern:
@@ -195,11 +196,10 @@ class Duration(Kind):
         return seconds
 
     def schema(self) -> Schema:
-        number: Schema = (
-            {"type": "number", "minimum": 0} if self.zero else {"type": "number", "exclusiveMinimum": 0}
-        )
-        text = {"type": "string", "pattern": r"^(\d+(\.\d+)?(ms|d|h|m|s))+$|^\d+(\.\d+)?$|\{\{"}
-        return {"anyOf": [number, text]}
+        number: Schema = {"type": "number", "minimum" if self.zero else "exclusiveMinimum": 0}
+        some = "" if self.zero else "(?=.*[1-9])"
+        units = r"(?:(\d+(\.\d+)?(ms|d|h|m|s))+|\d+(\.\d+)?)"
+        return {"anyOf": [number, {"type": "string", "pattern": rf"^\s*{some}{units}\s*$|\{{\{{"}]}
 
 
 def _inner_duration(node: MappingNode) -> str:
@@ -317,11 +317,11 @@ class Items(Kind):
         return "put it into a list: `[{…}]`"
 
     def _report_repeated(self, node: SequenceNode, values: list[Any], reading: Reading) -> None:
-        seen: list[Any] = []
+        seen: set[Any] = set()
         for item, value in zip(node.value, values, strict=True):
             if value is not BAD and value in seen:
-                reading.report("JS214", item, value=getattr(value, "name", value))
-            seen.append(value)
+                reading.report("JS214", item, value=value)
+            seen.add(value)
 
     def schema(self) -> Schema:
         many: Schema = {"type": "array", "items": self.item.schema()}

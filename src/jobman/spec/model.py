@@ -147,11 +147,9 @@ def _counted(shape: Shape, node: Node, reading: Reading) -> Any:
         if kind in SIZED_TYPES
         else _number(shape.count, count_node, reading)
     )
-    if count is BAD:
-        return BAD
     return Shape(
         type=kind,
-        count=count,
+        count=1 if count is BAD else count,
         with_=shape.with_,
         exclusive=shape.exclusive,
         requires=shape.requires,
@@ -184,7 +182,9 @@ def _size(text: str, kind: str, node: Node, reading: Reading) -> Any:
         reading.report("JS209", node, text=text[:40], hint=quantities.size_hint(text))
         return BAD
     if size < 2**20:
-        reading.report("JS407", node, type=kind, text=text, number=text.rstrip("Kikm"))
+        number = text.rstrip("Kik")
+        why = "a bare number is bytes; " if number == text else ""
+        reading.report("JS407", node, type=kind, text=text, number=number, why=why)
     return size
 
 
@@ -411,6 +411,9 @@ class Matrix(Names):
             reading.report("JS305", node, total=f"{total:,}", limit=f"{MAX_REPLICAS:,}")
             return BAD
         return axes or BAD
+
+    def schema(self) -> Schema:
+        return {**super().schema(), "minProperties": 1}
 
 
 WHEN = Choice(

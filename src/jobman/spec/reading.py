@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection, Mapping
 from typing import Any, Final
 
 from yaml.nodes import MappingNode, Node, ScalarNode
@@ -12,6 +13,7 @@ from jobman.spec.source import Source
 from jobman.spec.suggest import closest
 from jobman.spec.yaml import PLAIN, Scalar, is_null, place_of, plain_value, scalar_value
 
+_MOST_GUESSES = 50_000
 BAD: Final[Any] = type("Bad", (), {"__repr__": lambda _self: "BAD", "__bool__": lambda _self: False})()
 TEMPLATE = re.compile(r"\{\{ *([A-Za-z_][A-Za-z0-9_]*(?:\.[A-Za-z_][A-Za-z0-9_]*)*) *\}\}")
 
@@ -30,8 +32,21 @@ class Reading:
         self.promised: set[tuple[int, str]] = set()
         """Keys that a repair of this round will write into a mapping."""
         self._undefined_in: set[int] = set()
+        self._guesses = _MOST_GUESSES
         self.key = ""
         self.enclosing: list[tuple[Any, Node]] = []
+
+    def closest(
+        self, word: str, known: Collection[str], habits: Mapping[str, str] | None = None
+    ) -> str | None:
+        """A guess at the word that was meant; after many guesses there are none, so that a file of nothing
+        but unknown names is read as quickly as any other."""
+        self._guesses -= len(known)
+        return closest(word, known, habits) if self.may_guess else None
+
+    @property
+    def may_guess(self) -> bool:
+        return self._guesses > 0
 
     def report(
         self,
@@ -100,7 +115,7 @@ class Reading:
     def _undefined(self, name: str, node: Node, written: str) -> None:
         self._undefined_in.add(id(node))
         known = [*self.values, *self.matrix_keys]
-        meant = closest(name, known)
+        meant = self.closest(name, known)
         if name in self.matrix:
             hint = "an axis stands in what a replica runs: command, image, steps, attributes, hooks"
         elif meant:

@@ -12,7 +12,7 @@ from yaml.nodes import MappingNode, Node, ScalarNode
 from jobman.spec.kinds import Kind, Schema
 from jobman.spec.problems import Edit
 from jobman.spec.reading import BAD, Reading, child, key_node
-from jobman.spec.suggest import closest, listing
+from jobman.spec.suggest import listing
 from jobman.spec.yaml import is_null
 
 _MISPLACED_MEANING = {
@@ -147,7 +147,7 @@ def report_unknown_key(
         reading.report("JS107", key, key=word, noun=cls.noun, hint=hint)
         return None
     known = [name for name in keys_of(cls) if key_node(node, name) is node]
-    meant = closest(word, keys_of(cls), cls.habits)
+    meant = reading.closest(word, keys_of(cls), cls.habits)
     if meant in known:
         promised = (id(node), meant)
         fix = () if promised in reading.promised else reading.replace(key, meant)

@@ -183,7 +183,7 @@ class _Resolver:
                 referenced.add(name)
                 edges.setdefault(owner, []).append(name)
             else:
-                meant = closest(name, self.groups)
+                meant = self.reading.closest(name, self.groups)
                 known = (
                     f"the groups are {listing(self.groups)}" if self.groups else "define it under `groups`"
                 )
@@ -192,7 +192,7 @@ class _Resolver:
         circle = graph.find_cycle({name: edges.get(name, []) for name in self.groups})
         if circle:
             node = child(self.groups[circle[0]].node, "name")
-            self.reading.report("JS308", node, cycle=" → ".join([*circle, circle[0]]))
+            self.reading.report("JS308", node, cycle=" → ".join(f"`{name}`" for name in [*circle, circle[0]]))
             referenced.update(self.groups)
         return referenced
 

@@ -117,7 +117,7 @@ def _check_window(document: Document, reading: Reading) -> None:
 
 def _check_work(unit: Unit, task: Task, reading: Reading) -> None:
     keys = {key.value for key, _ in task.node.value}
-    if not keys & set(_WORK) and not _meant_work(task, keys):
+    if not keys & set(_WORK) and not _meant_work(task, keys, reading):
         reading.report("JS311", task.node)
     if task.command is not None and task.group is not None:
         reading.report("JS312", key_node(task.node, "group"), first="command", second="group")
@@ -133,9 +133,9 @@ def _check_work(unit: Unit, task: Task, reading: Reading) -> None:
         reading.report("JS310", key_node(task.node, "local"))
 
 
-def _meant_work(task: Task, keys: set[str]) -> bool:
+def _meant_work(task: Task, keys: set[str], reading: Reading) -> bool:
     """Whether the work is there under a wrong name or in a wrong place, which has been said already."""
-    misspelt = (closest(key, keys_of(Task), Task.habits) for key in keys - keys_of(Task).keys())
+    misspelt = (reading.closest(key, keys_of(Task), Task.habits) for key in keys - keys_of(Task).keys())
     return has_key(child(task.node, "resources") or task.node, *_WORK) or any(
         key in _WORK for key in misspelt
     )
@@ -328,7 +328,7 @@ def _check_coordinator(unit: Unit, reading: Reading) -> None:
     target = unit.names.get(name)
     if target is None:
         known = [child_name for child_name, found in unit.names.items() if found.written.name]
-        meant = closest(name, known)
+        meant = reading.closest(name, known)
         hint = f"did you mean `{meant}`?" if meant else f"it has {listing(known) or 'no named tasks'}"
         reading.report("JS319", node, what="task", name=name, scope=scope, hint=hint)
     elif replica and not (re.fullmatch(r"[0-9]{1,9}", replica) and int(replica) < target.replicas):
@@ -343,7 +343,7 @@ def _check_placement(unit: Unit, reading: Reading) -> None:
         for name in relation.tasks if relation else ():
             if graph.lookup(unit, name) is None and name not in unit.names:
                 visible = [*unit.names, *(unit.parent.names if unit.parent else ())]
-                meant = closest(name, visible)
+                meant = reading.closest(name, visible)
                 hint = f"did you mean `{meant}`?" if meant else f"there are {listing(visible)}"
                 reading.report("JS320", child(unit.written.node, "placement", key), name=name, hint=hint)
 

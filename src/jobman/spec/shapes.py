@@ -162,7 +162,7 @@ def _take_nodes(parts: list[Part], bins: list[_Bin]) -> str | None:
             nothing = next(filter(None, lacks), "") if not available else ""
             return nothing or f"it needs {_count(part.nodes or 0, 'node')}, and there {_are(available)}"
         fitting.append(places)
-    shares = _shared([part.nodes or 0 for part in parts], fitting, [place.count for place in bins])
+    shares = share([part.nodes or 0 for part in parts], fitting, [place.count for place in bins])
     if shares is None:
         return "its parts need the same nodes"
     for (number, position), taken in shares.items():
@@ -178,7 +178,7 @@ def _occupy(part: Part, taken: int, place: _Bin, bins: list[_Bin]) -> None:
         bins.append(_Bin(taken, {name: amount - need.get(name, 0) for name, amount in place.room.items()}))
 
 
-def _shared(
+def share(
     wanted: list[int], fitting: list[list[int]], counts: list[int]
 ) -> dict[tuple[int, int], int] | None:
     """How many nodes each part takes from each place, by augmenting paths; None where it cannot be."""

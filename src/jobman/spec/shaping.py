@@ -84,7 +84,7 @@ class Shapes:
         if name in self.site.flavors:
             return ((self.site.flavors[name],),)
         known = [*self.named, *self.site.flavors]
-        meant = closest(name, known)
+        meant = self.reading.closest(name, known)
         hint = (
             f"did you mean `{meant}`?" if meant else _what_is_known(list(self.named), list(self.site.flavors))
         )

@@ -195,6 +195,7 @@ class _Preparation:
         self.problems = problems
         self._sizes: dict[int, tuple[int, int]] = {}
         self._open: set[int] = set()
+        self._merged = 0
 
     def prepare(self, root: Node) -> bool:
         size, depth = self._measure(root)
@@ -248,14 +249,17 @@ class _Preparation:
     def _measure_mapping(self, node: MappingNode) -> tuple[int, int]:
         seen: dict[str, Node] = {}
         kept: list[tuple[Node, Node]] = []
-        merged: list[tuple[Node, Node]] = []
+        merged: list[Node] = []
+        values: list[Node] = []
         for key, value in node.value:
             if not isinstance(key, ScalarNode):
                 self._report("JS016", key)
+                values.append(key)
                 continue
+            values.append(value)
             text = key.value
             if text == _MERGE and key.tag is PLAIN:
-                merged.append((key, value))
+                merged.append(value)
             elif text in seen:
                 first = seen[text].start_mark.line + 1
                 self._report("JS012", key, key=text, first=first)
@@ -263,11 +267,14 @@ class _Preparation:
                 seen[text] = key
                 kept.append((key, value))
         # In the order written: what an alias stands for is then always measured before the alias.
-        size, depth = self._measure_items([value for _, value in node.value])
+        size, depth = self._measure_items(values)
         if not size:
             return size, depth
-        for _, value in merged:
+        for value in merged:
+            if self._merged > MAX_NODES:
+                return _BEYOND_COUNTING, depth
             kept.extend(self._merge_pairs(value, seen))
+            self._merged += len(kept)
         node.value = kept
         return min(size + len(kept), _BEYOND_COUNTING), depth
 

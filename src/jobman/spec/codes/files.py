@@ -44,7 +44,7 @@ FILE_CODES: tuple[Code, ...] = (
         "JS006",
         "unreadable file",
         "cannot read {name}: {reason}",
-        "check the permissions of the file",
+        "check the path and the permissions of the file",
         "The operating system refused to open or read the file, for the reason given.",
     ),
     error(

@@ -44,7 +44,7 @@ RESOURCE_CODES: tuple[Code, ...] = (
         "JS407",
         "tiny size",
         "`{text}` of {type} is less than 1Mi",
-        "write a larger unit, such as `{number}Mi` or `{number}Gi`",
+        "{why}write a larger unit, such as `{number}Mi` or `{number}Gi`",
         "A bare number is a number of bytes.",
     ),
     error(
