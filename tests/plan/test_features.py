@@ -7,7 +7,8 @@ import pytest
 from jobman.api import loads
 from jobman.plan.features import CATALOGUE, FEATURES
 from jobman.settings import load_settings
-from jobman.spec.policies import ACTIONS, VOLUME_KINDS
+from jobman.spec.failures import ACTIONS
+from jobman.spec.volumes import VOLUME_KINDS
 
 ONE = "resources: {type: node, count: 1}"
 SETTINGS = "resource_types: [rack, fpga]\nprofiles: [{name: tools, grace: 5s}]\n"

@@ -6,12 +6,13 @@ from pathlib import Path
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
+from jobman.spec.access import Secret, Security
 from jobman.spec.codes import CODES
 from jobman.spec.contexts import Context, Origin, merge_named, merge_settings
 from jobman.spec.expressions import ExpressionError, normal_text, parse
 from jobman.spec.load import load_jobs
 from jobman.spec.model import DOCUMENT, Document
-from jobman.spec.policies import Port, Secret, Security
+from jobman.spec.networks import Port
 from jobman.spec.problems import Problems
 from jobman.spec.quantities import MAX_SECONDS, format_duration, format_size, parse_duration, parse_size
 from jobman.spec.reading import Reading

@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from jobman.spec.model import Stage
-from jobman.spec.policies import ACTIONS, VOLUME_KINDS, Policies
+from jobman.spec.failures import ACTIONS
+from jobman.spec.policies import Policies
 from jobman.spec.shapes import Alternative, Part, misfit
+from jobman.spec.steps import Stage
+from jobman.spec.volumes import VOLUME_KINDS
 
 if TYPE_CHECKING:
     from jobman.plan.model import Plan, Unit

@@ -9,9 +9,11 @@ from typing import Literal
 
 import msgspec
 
-from jobman.spec.model import Flags, Stage, Start, Write
+from jobman.spec.attributes import Flags
+from jobman.spec.model import Start
 from jobman.spec.policies import Bonds, Policies
 from jobman.spec.shapes import Alternatives, Totals, copies, totals
+from jobman.spec.steps import Stage, Write
 
 VERSION = 1
 NO_POLICIES = Policies()

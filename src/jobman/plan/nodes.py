@@ -10,11 +10,11 @@ import msgspec
 from yaml.nodes import MappingNode, Node, SequenceNode
 
 from jobman.spec.kinds import Items, Kind, Names, Schema, Size, Text, Whole
-from jobman.spec.model import Requires
 from jobman.spec.names import LABEL_KEY, LABEL_VALUE, TYPE
 from jobman.spec.problems import Place, Problems, SpecError
 from jobman.spec.reading import BAD, Reading, describe
 from jobman.spec.records import Element, Key, Of, Record
+from jobman.spec.resources import Requires
 from jobman.spec.shapes import Amount
 from jobman.spec.source import read_source
 from jobman.spec.yaml import compose, is_null

@@ -11,11 +11,11 @@ from yaml.nodes import MappingNode
 
 from jobman.settings.model import WRITTEN, Flavor, NamedProfile, Written, amount_of, type_of
 from jobman.spec import shapes
-from jobman.spec.model import Shape
 from jobman.spec.policies import INHERITED, MERGED_BY_NAME
 from jobman.spec.problems import Problems, SpecError
 from jobman.spec.reading import BAD, Reading, describe
 from jobman.spec.records import keys_of
+from jobman.spec.resources import Shape
 from jobman.spec.shapes import Amount, Part
 from jobman.spec.shaping import Shapes
 from jobman.spec.site import Profile, Site

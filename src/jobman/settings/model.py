@@ -7,12 +7,14 @@ from typing import Annotated, Any
 from yaml.nodes import Node
 
 from jobman.spec import quantities
+from jobman.spec.attributes import Attributes
 from jobman.spec.kinds import Items, Names, Text, Whole
-from jobman.spec.model import SHAPE, Attributes, Requires, ScalarValue
+from jobman.spec.model import ScalarValue
 from jobman.spec.names import FREE, IDENTIFIER, IMAGE, LABEL_KEY, NAME, TYPE
 from jobman.spec.policies import Inherited
 from jobman.spec.reading import BAD, Reading, child
 from jobman.spec.records import Element, Key, Of, Record, has_key
+from jobman.spec.resources import SHAPE, Requires
 
 _CORE_KEYS = {"cpu": "core", "memory": "memory", "ephemeral-storage": "storage"}
 _SIZED = ("memory", "ephemeral-storage")

@@ -7,7 +7,8 @@ from typing import Any, Literal
 
 import msgspec
 
-from jobman.spec.model import Document, Flags, Group, Task
+from jobman.spec.attributes import Flags
+from jobman.spec.model import Document, Group, Task
 from jobman.spec.policies import INHERITED, MERGED_BY_NAME
 from jobman.spec.reading import child
 from jobman.spec.site import Profile, Site

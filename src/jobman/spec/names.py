@@ -28,6 +28,7 @@ LABEL_VALUE = Text(
 TYPE = Text("a resource type", r"[A-Za-z][A-Za-z0-9._/-]{0,62}", "letters, digits, `-`, `_`, `.` and `/`")
 PATH = Text("a path", r"[^\0]{1,4096}", "at most 4,096 characters")
 ABSOLUTE_PATH = Text("an absolute path", r"/[^\0]{0,4095}", "it starts with `/`")
+OCTAL_MODE = Text("an octal mode", r"0?o?[0-7]{3,4}", "three or four octal digits")
 IMAGE = Text(
     "a container image",
     r"[a-zA-Z0-9][a-zA-Z0-9._-]*(?::[0-9]+)?(?:/[a-zA-Z0-9._-]+)*(?::[A-Za-z0-9_][A-Za-z0-9_.-]{0,127})?(?:@[a-z0-9]+:[0-9a-fA-F]{32,})?",

@@ -8,9 +8,10 @@ from typing import Any
 from jobman.spec import graph, rules
 from jobman.spec.contexts import Context, Origin, site_context
 from jobman.spec.expressions import MAX_ALTERNATIVES
-from jobman.spec.model import Document, Group, Shape, Task
+from jobman.spec.model import Document, Group, Task
 from jobman.spec.reading import Reading, child, key_node
 from jobman.spec.records import has_key
+from jobman.spec.resources import Shape
 from jobman.spec.shapes import Alternative, Alternatives, add, misfit
 from jobman.spec.shaping import Shapes, merge_requires
 from jobman.spec.site import Profile, Site

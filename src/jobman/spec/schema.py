@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from jobman.spec.kinds import Forms, Items, Kind, Names, Schema
-from jobman.spec.model import STEP_KINDS, Document, Shape, Step
+from jobman.spec.model import Document
 from jobman.spec.records import Of, Record, keys_of, record_schema
+from jobman.spec.resources import Shape
+from jobman.spec.steps import STEP_KINDS, Step
 
 ID = "https://jobman.io/schema/jobspec-1.json"
 _REQUIRES: Schema = {

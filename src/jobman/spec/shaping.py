@@ -8,8 +8,8 @@ import msgspec
 from yaml.nodes import Node
 
 from jobman.spec.expressions import MAX_ALTERNATIVES, Expression
-from jobman.spec.model import SIZED_TYPES, TYPE_HABITS, TYPES, Shape
 from jobman.spec.reading import Reading, child
+from jobman.spec.resources import SIZED_TYPES, TYPE_HABITS, TYPES, Shape
 from jobman.spec.shapes import MAX_AMOUNT, Alternative, Alternatives, Amount, Part, levels
 from jobman.spec.site import Site
 from jobman.spec.suggest import closest, listing
