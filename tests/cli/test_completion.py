@@ -65,7 +65,7 @@ CASES = {
     "files behind an option": (["jobman", "satisfy", "job.yaml", "--nodes", "no"], {"notes.txt"}),
     "settings before the command": (["jobman", "-s", "no"], {"notes.txt"}),
     "shells": (["jobman", "completion", ""], {"bash", "zsh", "fish"}),
-    "codes": (["jobman", "help", "JS42"], {"JS421", "JS422", "JS423"}),
+    "codes": (["jobman", "help", "JS42"], {"JS420", "JS421", "JS422", "JS423"}),
 }
 # -- bash ---------------------------------------------------------------------------------------------------
 

@@ -26,7 +26,7 @@ def test_the_tree_shows_units_copies_totals_and_origins(jobman, write):
     answer = jobman("explain", write(JOB))
     assert (answer.code, answer.err) == (0, "")
     lines = answer.out.splitlines()
-    assert lines[0] == "study  2 nodes, 16 cores, 40 copies if all of it ran at once"
+    assert lines[0] == "study  2 nodes, 16 cores if all of it ran at once"
     assert "└── wide group, line 5  2 nodes, 16 cores" in lines
     shown = [line.lstrip(" │├└─") for line in lines]
     assert "mesh task, line 8  8 copies on 2 nodes, 16 cores" in shown
@@ -50,8 +50,8 @@ def test_the_tree_ends_with_the_digest_and_the_features(jobman, write):
 
 def test_the_documented_keys_of_the_data(jobman, write):
     data = jobman("explain", write(JOB), "-o", "json").data
-    assert list(data) == ["name", "digest", "at_once", "units", "features"]
-    assert data["at_once"] == {"nodes": 2, "copies": 40, "amounts": {"core": 16}}
+    assert list(data) == ["name", "digest", "at_once", "values", "units", "features"]
+    assert data["at_once"] == {"nodes": 2, "amounts": {"core": 16}}
     solve = next(unit for unit in data["units"] if unit["id"] == "wide/solve")
     assert {key: solve[key] for key in ("kind", "parent", "line", "replicas", "copies", "waits_for")} == {
         "kind": "task",

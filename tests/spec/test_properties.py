@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from jobman.spec.access import Secret, Security
 from jobman.spec.codes import CODES
-from jobman.spec.contexts import Context, Origin, merge_named, merge_settings
+from jobman.spec.contexts import Context, Origin, merge_inherited, merge_named
 from jobman.spec.expressions import ExpressionError, normal_text, parse
 from jobman.spec.load import load_jobs
 from jobman.spec.model import DOCUMENT, Document
@@ -187,15 +187,15 @@ def test_merging_by_name_keeps_every_name_once_and_the_nearest_value(outer, inne
 
 @given(SETTINGS, SETTINGS, SETTINGS)
 def test_merging_level_by_level_equals_merging_all_at_once(a, b, c):
-    step_by_step = merge_settings(merge_settings(merge_settings({}, a, HERE), b, HERE), c, HERE)
-    inner = values(merge_settings(merge_settings({}, b, HERE), c, HERE))
-    at_once = merge_settings(merge_settings({}, a, HERE), inner, HERE)
+    step_by_step = merge_inherited(merge_inherited(merge_inherited({}, a, HERE), b, HERE), c, HERE)
+    inner = values(merge_inherited(merge_inherited({}, b, HERE), c, HERE))
+    at_once = merge_inherited(merge_inherited({}, a, HERE), inner, HERE)
     assert values(step_by_step) == values(at_once)
 
 
 @given(SETTINGS, SETTINGS)
 def test_the_nearest_setting_wins(outer, inner):
-    merged = values(merge_settings(merge_settings({}, outer, HERE), inner, HERE))
+    merged = values(merge_inherited(merge_inherited({}, outer, HERE), inner, HERE))
     for key in ("grace", "identity"):
         assert merged.get(key) == inner.get(key, outer.get(key))
     if "security" in inner and inner["security"].uid is not None:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from rich.text import Text
     from rich.tree import Tree
 
-    from jobman.plan.explanation import Explained, Explanation, Value
+    from jobman.plan.explanation import Explained, Explanation, Footprint, Value
     from jobman.plan.model import Plan
     from jobman.spec.shapes import Totals
 
@@ -76,7 +76,8 @@ def _print(answer: Explanation, plan: Plan) -> None:
 
     console = make_console()
     name = answer.name or "job"
-    tree = Tree(_line(f"[bold]{_safe(name)}[/]  {_totals(answer.at_once)} if all of it ran at once"))
+    tree = Tree(_line(f"[bold]{_safe(name)}[/]  {_used(answer.at_once)} if all of it ran at once"))
+    _add_values(tree, answer.values)
     branches: dict[str | None, Tree] = {None: tree}
     for unit in answer.units:
         branch = branches[unit.parent].add(_line(_title(unit)))
@@ -115,23 +116,21 @@ def _copies(unit: Explained) -> str:
         runs = f"{unit.replicas:,} × " if unit.replicas > 1 else ""
         return f"{runs}{_either(unit)}"
     copies = " or ".join(f"{count:,}" for count in dict.fromkeys(unit.copies))
-    noun = "copy" if unit.copies == (1,) else "copies"
+    noun = "copy" if set(unit.copies) == {1} else "copies"
     replicas = f"{unit.replicas:,} replicas × " if unit.replicas > 1 else ""
     return f"{replicas}{copies} {noun}" + (f" on {_either(unit)}" if unit.totals else "")
 
 
 def _either(unit: Explained) -> str:
-    return " or ".join(dict.fromkeys(_totals(one, copies=False) for one in unit.totals)) or "no resources"
+    return " or ".join(dict.fromkeys(_used(one) for one in unit.totals)) or "no resources"
 
 
-def _totals(total: Totals, *, copies: bool = True) -> str:
+def _used(total: Totals | Footprint) -> str:
     from jobman.plan.satisfy import describe_amounts
 
     said = [f"{total.nodes:,} node{'' if total.nodes == 1 else 's'}"] if total.nodes else []
     if total.amounts:
         said.append(describe_amounts(total.amounts))
-    if copies:
-        said.append(f"{total.copies:,} {'copy' if total.copies == 1 else 'copies'}")
     return ", ".join(said) or "nothing"
 
 
@@ -140,12 +139,16 @@ def _add_details(branch: Tree, unit: Explained) -> None:
         import shlex
 
         branch.add(_line(f"[dim]$[/] {_safe(_short(shlex.join(unit.command)))}"))
-    for value in unit.values[:_MOST_VALUES]:
+    _add_values(branch, unit.values)
+
+
+def _add_values(branch: Tree, values: tuple[Value, ...]) -> None:
+    for value in values[:_MOST_VALUES]:
         branch.add(
             _line(f"{_safe(value.key)} = {_safe(_short(_value(value)))}  [dim]← {_safe(_origin(value))}[/]")
         )
-    if len(unit.values) > _MOST_VALUES:
-        branch.add(f"[dim]… and {len(unit.values) - _MOST_VALUES} more values; -o json shows all[/]")
+    if len(values) > _MOST_VALUES:
+        branch.add(f"[dim]… and {len(values) - _MOST_VALUES} more values; -o json shows all[/]")
 
 
 def _origin(value: Value) -> str:

@@ -95,7 +95,7 @@ def make_console() -> Console:
 
 
 def parse_parameters(written: Sequence[str] | None, output: str) -> Mapping[str, str]:
-    """`--set name=value`, each once."""
+    """`--set name=value`; of several for one name the last counts."""
     from jobman.spec.problems import Problems
 
     problems = Problems()

@@ -7,11 +7,12 @@ from typing import Any, cast
 import msgspec
 
 from jobman.plan.features import features_used
-from jobman.plan.model import NO_BONDS, NO_FLAGS, NO_POLICIES, VERSION, Edge, Plan, Unit, digest
+from jobman.plan.model import NO_FLAGS, NO_POLICIES, VERSION, Coordinator, Edge, Plan, Unit, digest
 from jobman.spec.contexts import Context
-from jobman.spec.graph import when_of
+from jobman.spec.graph import blocks, is_cleanup, lookup, when_of
 from jobman.spec.model import Task
-from jobman.spec.policies import OWN, Bonds, Policies
+from jobman.spec.placement import Placement
+from jobman.spec.policies import OWN, Policies
 from jobman.spec.resolve import Job
 from jobman.spec.resolve import Unit as Resolved
 
@@ -28,7 +29,6 @@ def build(job: Job) -> Plan:
         for link in resolved.dependencies
     )
     document = job.document
-    duration = job.root.context.attributes.get("duration")
     plan = Plan(
         version=VERSION,
         name=document.name,
@@ -39,9 +39,9 @@ def build(job: Job) -> Plan:
         queue=document.queue,
         account=document.account,
         start=document.start,
-        policies=builder.policies(document.given, job.root.context),
-        bonds=_bonds(document.given),
-        duration=duration.value if duration else None,
+        policies=builder.policies(job.root),
+        coordinator=_coordinator(job.root),
+        network=document.given.get("network"),
         units=units,
         edges=edges,
     )
@@ -79,8 +79,11 @@ class _Builder:
             stdout=attributes.get("stdout"),
             stderr=attributes.get("stderr"),
             flags=attributes.get("flags", NO_FLAGS),
-            policies=self.policies(written.given, context),
-            bonds=_bonds(written.given),
+            policies=self.policies(resolved),
+            coordinator=_coordinator(resolved),
+            network=written.given.get("network"),
+            blocks=blocks(resolved),
+            cleanup=is_cleanup(resolved),
             **task,
         )
 
@@ -96,18 +99,24 @@ class _Builder:
             values["matrix"] = dict(sorted(task.matrix.items()))
         return values
 
-    def policies(self, given: dict[str, Any], context: Context) -> Policies:
+    def policies(self, resolved: Resolved) -> Policies:
         """What is written on the thing itself, over what it inherits."""
-        settings = context.settings
+        inherited = resolved.context.inherited
+        given = resolved.given
         own = {key: given[key] for key in _OWN.intersection(given)}
         if own:
-            return Policies(**{name: traced.value for name, traced in settings.items()}, **own)
-        if not settings:
+            return self._make(resolved, own)
+        if not inherited:
             return NO_POLICIES
-        if id(settings) not in self._inherited:
-            shared = Policies(**{name: traced.value for name, traced in settings.items()})
-            self._inherited[id(settings)] = (settings, shared)
-        return self._inherited[id(settings)][1]
+        if id(inherited) not in self._inherited:
+            self._inherited[id(inherited)] = (inherited, self._make(resolved, {}))
+        return self._inherited[id(inherited)][1]
+
+    def _make(self, resolved: Resolved, own: dict[str, Any]) -> Policies:
+        values = {name: traced.value for name, traced in resolved.context.inherited.items()}
+        if "placement" in values:
+            values["placement"] = _placed(resolved)
+        return Policies(**values, **own)
 
     def _environment(self, context: Context) -> dict[str, str]:
         environment = context.environment
@@ -117,7 +126,30 @@ class _Builder:
         return self._environments[id(environment)][1]
 
 
-def _bonds(given: dict[str, Any]) -> Bonds:
-    if "coordinator" not in given and "network" not in given:
-        return NO_BONDS
-    return Bonds(coordinator=given.get("coordinator"), network=given.get("network"))
+def _coordinator(resolved: Resolved) -> Coordinator | None:
+    written = resolved.given.get("coordinator")
+    if written is None:
+        return None
+    name, _, replica = written.partition("/")
+    return Coordinator(resolved.names[name].id, int(replica or 0))
+
+
+def _placed(resolved: Resolved) -> Placement:
+    """A placement with unit ids for names, which mean what they mean where they were written."""
+    traced = resolved.context.inherited["placement"]
+    writer: Resolved | None = resolved
+    while writer is not None and writer.written.node is not traced.origin.node:
+        writer = writer.parent
+    relations = {}
+    for key in ("near", "apart"):
+        relation = getattr(traced.value, key)
+        if relation is not None and relation.tasks:
+            ids = tuple(_id_of(name, writer or resolved) for name in relation.tasks)
+            relations[key] = msgspec.structs.replace(relation, tasks=ids)
+    placed: Placement = msgspec.structs.replace(traced.value, **relations)
+    return placed
+
+
+def _id_of(name: str, writer: Resolved) -> str:
+    found = lookup(writer, name) or writer.names.get(name)
+    return found.id if found is not None else name

@@ -14,7 +14,7 @@ from jobman.spec.model import Task
 from jobman.spec.policies import OWN
 from jobman.spec.resolve import Job
 from jobman.spec.resolve import Unit as Resolved
-from jobman.spec.shapes import Totals, totals
+from jobman.spec.shapes import Amount, Totals, totals
 
 
 class Value(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -44,13 +44,22 @@ class Explained(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     values: tuple[Value, ...] = ()
 
 
+class Footprint(msgspec.Struct, frozen=True):
+    """How much of a cluster is used."""
+
+    nodes: int
+    amounts: dict[str, Amount]
+
+
 class Explanation(msgspec.Struct, frozen=True, kw_only=True):
     """A whole job, explained."""
 
     name: str | None
     digest: str
-    at_once: Totals
+    at_once: Footprint
     """What the job would use if everything at the top level ran at the same time, in the preferred shapes."""
+    values: tuple[Value, ...]
+    """Policies of the job as a whole."""
     units: tuple[Explained, ...]
     features: tuple[Feature, ...]
 
@@ -70,6 +79,7 @@ def explain(job: Job, plan: Plan) -> Explanation:
         name=plan.name,
         digest=plan.digest,
         at_once=_at_once(plan),
+        values=tuple(_own_values(job.root)),
         units=units,
         features=tuple(FEATURES[name] for name in plan.features),
     )
@@ -110,9 +120,13 @@ def _values(resolved: Resolved) -> Iterator[Value]:
         yield _value(f"environment.{name}", traced, "attributes", "environment", name)
     for fact, traced, path in _requires(resolved):
         yield _value(f"requires.{fact}", traced, *path)
-    for key, traced in context.settings.items():
+    for key, traced in context.inherited.items():
         yield _value(key, traced, key)
-    for key in OWN:
+    yield from _own_values(resolved)
+
+
+def _own_values(resolved: Resolved) -> Iterator[Value]:
+    for key in (*OWN, "coordinator", "network"):
         if key in resolved.given:
             yield _value(key, Traced(resolved.given[key], resolved.origin), key)
 
@@ -154,25 +168,16 @@ def _value(key: str, traced: Traced, *path: str) -> Value:
     return Value(key, traced.value, origin.level, origin.name, origin.line(*path))
 
 
-def _at_once(plan: Plan) -> Totals:
+def _at_once(plan: Plan) -> Footprint:
     """Replicas count as often as `parallelism` lets them."""
-    nodes = copies = 0
-    amounts: dict[str, int | float] = {}
+    nodes = 0
+    amounts: dict[str, Amount] = {}
     for unit in plan.children():
-        if not unit.alternatives:
-            continue
-        times = min(unit.replicas, unit.policies.parallelism or unit.replicas)
-        one = totals(unit.alternatives[0])
-        nodes += one.nodes * times
-        copies += (one.copies if unit.kind == "task" else _inner_copies(plan, unit)) * times
-        for name, amount in one.amounts.items():
-            amounts[name] = amounts.get(name, 0) + amount * times
-    return Totals(nodes, copies, amounts)
-
-
-def _inner_copies(plan: Plan, group: Unit) -> int:
-    total = 0
-    for unit in plan.children(group.id):
-        times = min(unit.replicas, unit.policies.parallelism or unit.replicas)
-        total += times * (_inner_copies(plan, unit) if unit.kind == "group" else unit.copies[0])
-    return total
+        limits = (unit.policies.parallelism, plan.policies.parallelism)
+        times = min(unit.replicas, *(limit or unit.replicas for limit in limits))
+        one = totals(unit.alternatives[0]) if unit.alternatives else None
+        if one is not None:
+            nodes += one.nodes * times
+            for name, amount in one.amounts.items():
+                amounts[name] = amounts.get(name, 0) + amount * times
+    return Footprint(nodes, amounts)

@@ -177,17 +177,30 @@ def features_used(plan: Plan) -> tuple[str, ...]:
     found = set(_of_document(plan))
     found.update(f"depends_on.{when}" for when in {edge.when for edge in plan.edges})
     seen: set[int] = set()
-    shapes: set[int] = set()
     groups = {unit.id: unit for unit in plan.units if unit.kind == "group"}
     for unit in plan.units:
         found.update(_of_unit(unit, groups))
+        # Most units share what they inherit and the shapes they name.
         if id(unit.policies) not in seen:
-            seen.add(id(unit.policies))
             found.update(_of_policies(unit.policies))
-        if id(unit.alternatives) not in shapes:
-            shapes.add(id(unit.alternatives))
+        if id(unit.alternatives) not in seen:
             found.update(_of_shape(unit))
+        seen.update((id(unit.policies), id(unit.alternatives)))
     return tuple(feature.id for feature in CATALOGUE if feature.id in found)
+
+
+def users(plan: Plan, feature: str) -> list[Unit]:
+    """The units of a plan that use a feature, for saying who asked for what cannot be had."""
+    groups = {unit.id: unit for unit in plan.units if unit.kind == "group"}
+    waiting = {edge.unit for edge in plan.edges if f"depends_on.{edge.when}" == feature}
+    return [
+        unit
+        for unit in plan.units
+        if unit.id in waiting
+        or feature in _of_unit(unit, groups)
+        or feature in _of_policies(unit.policies)
+        or feature in _of_shape(unit)
+    ]
 
 
 def _of_document(plan: Plan) -> Iterator[str]:
@@ -201,13 +214,10 @@ def _of_document(plan: Plan) -> Iterator[str]:
 
 
 def _of_bonds(thing: Plan | Unit) -> Iterator[str]:
-    if thing.bonds.coordinator:
+    if thing.coordinator is not None:
         yield "coordinator"
-    if thing.bonds.network is not None:
-        if thing.bonds.network.connect:
-            yield "network.connect"
-        if thing.bonds.network.isolated:
-            yield "network.isolated"
+    if thing.network is not None:
+        yield from _given("network", "connect", "isolated")(thing.network)
 
 
 def _of_unit(unit: Unit, groups: dict[str, Unit]) -> Iterator[str]:

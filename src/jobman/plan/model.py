@@ -4,35 +4,42 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator
-from itertools import islice, product
 from typing import Literal
 
 import msgspec
 
 from jobman.spec.attributes import Flags
 from jobman.spec.model import Start
-from jobman.spec.policies import Bonds, Policies
+from jobman.spec.networks import Network
+from jobman.spec.policies import Policies
 from jobman.spec.shapes import Alternatives, Totals, copies, totals
 from jobman.spec.steps import Stage, Write
 
 VERSION = 1
 NO_POLICIES = Policies()
-NO_BONDS = Bonds()
 NO_FLAGS = Flags()
 
-Condition = Literal["success", "failure", "any", "started", "ready"]
+EdgeCondition = Literal["success", "failure", "any", "started", "ready"]
 
 
 class PlanError(ValueError):
     """A text that is not a plan, or not one of this version."""
 
 
+class Coordinator(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The copy others report to: a task, and which of its replicas."""
+
+    unit: str
+    replica: int = 0
+
+
 class Unit(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A task, or a group as an allocation with its tasks below it.
 
-    `when` says in which case it runs at all. A unit that runs on `failure` or `always` and has no edges
-    waits for everything before it in its scope. `matrix` axes are in the order of their names; the last
-    one turns fastest.
+    Units of a scope start in the order of the plan, as their edges allow. Two things besides edges hold
+    a unit back: what stands below a unit that `blocks` waits for its end, and a `cleanup` unit waits for
+    the end of everything else in its scope but services and other cleanup units. `when` says in which case
+    it runs at all.
     """
 
     id: str
@@ -46,8 +53,11 @@ class Unit(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     local: bool = False
     service: bool = False
     when: Literal["success", "failure", "always"] = "success"
+    blocks: bool = False
+    cleanup: bool = False
     replicas: int = 1
     matrix: dict[str, tuple[str, ...]] = {}
+    """Axes in the order of their names; the last one turns fastest."""
     alternatives: Alternatives = ()
     duration: float | None = None
     environment: dict[str, str] = {}
@@ -57,11 +67,15 @@ class Unit(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     stderr: str | None = None
     flags: Flags = NO_FLAGS
     policies: Policies = NO_POLICIES
-    bonds: Bonds = NO_BONDS
+    """Tasks that a placement names are unit ids here."""
+    coordinator: Coordinator | None = None
+    network: Network | None = None
 
     @property
     def copies(self) -> tuple[int, ...]:
-        """Copies of one replica, for each alternative; a local task has one."""
+        """Copies of one replica, for each alternative; a local task has one, a group none of its own."""
+        if self.kind == "group":
+            return ()
         return tuple(copies(parts) for parts in self.alternatives) or (1,)
 
     @property
@@ -69,20 +83,17 @@ class Unit(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         """What one replica asks for, for each alternative."""
         return tuple(totals(parts) for parts in self.alternatives)
 
-    def replica_values(self, replica: int) -> dict[str, str]:
-        """The matrix values of a replica."""
-        if not self.matrix:
-            return {}
-        combination = next(islice(product(*self.matrix.values()), replica, None))
-        return dict(zip(self.matrix, combination, strict=True))
-
 
 class Edge(msgspec.Struct, frozen=True):
-    """`unit` waits for `after`: for its success, failure, end, start or readiness."""
+    """`unit` waits for `after`: for its success, failure, end, start or readiness.
+
+    All edges of a unit must be satisfied, but of those for a failure one: the unit waits for the end of all
+    it names so, and runs if at least one of them failed.
+    """
 
     unit: str
     after: str
-    when: Condition = "success"
+    when: EdgeCondition = "success"
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -98,8 +109,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     account: str | None = None
     start: Start | None = None
     policies: Policies = NO_POLICIES
-    bonds: Bonds = NO_BONDS
-    duration: float | None = None
+    coordinator: Coordinator | None = None
+    network: Network | None = None
     units: tuple[Unit, ...]
     edges: tuple[Edge, ...] = ()
     features: tuple[str, ...] = ()

@@ -10,9 +10,8 @@ import msgspec
 from jobman.plan.model import Plan, Unit
 from jobman.plan.nodes import ClusterNode
 from jobman.spec.quantities import format_size
-from jobman.spec.shapes import Amount, Part, share
+from jobman.spec.shapes import SIZED_TYPES, Amount, Part, share
 
-_SIZED = ("memory", "storage")
 _FORGIVEN = "socket"
 """A node that does not say how many sockets it has is not ruled out by them."""
 
@@ -196,13 +195,13 @@ def _obstacle(node: ClusterNode, part: Part, labels: dict[str, str]) -> _Found:
 
 
 def format_amount(key: str, amount: Amount) -> str:
-    return format_size(amount) if key in _SIZED else f"{amount:g}"
+    return format_size(amount) if key in SIZED_TYPES else f"{amount:g}"
 
 
 def describe_amounts(amounts: dict[str, Amount]) -> str:
     """`4 cores, 1 gpu, 2Gi memory`."""
     return ", ".join(
-        f"{format_amount(key, amount)} {key}{'' if amount == 1 or key in _SIZED else 's'}"
+        f"{format_amount(key, amount)} {key}{'' if amount == 1 or key in SIZED_TYPES else 's'}"
         for key, amount in amounts.items()
     )
 

@@ -93,6 +93,7 @@ class NamedProfile(Element, frozen=True, kw_only=True):
 
     noun = "a profile"
     includes = (Inherited,)
+    refused = ("profiles",)
     name: Annotated[str, Key(NAME, "its name", required=True)]
     labels: Annotated[
         dict[str, str], Key(Names(LABEL_KEY, FREE), "labels that bring it; an empty value matches any")

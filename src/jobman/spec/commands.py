@@ -14,8 +14,12 @@ from jobman.spec.yaml import is_null
 
 _SINGLE_QUOTED = re.compile(r"'[^']*'|\\.")
 _DOUBLE_QUOTED = re.compile(r'"(?:[^"\\]|\\.)*"')
-_IN_QUOTES = re.compile(r"\$[A-Za-z_({]|`")
-_BARE = re.compile(r"\$[A-Za-z_({]|[|&;<>`*?\n]|(?:^|\s)~/")
+_VARIABLE = r"\$[A-Za-z_({0-9@#?!*$-]"
+_IN_QUOTES = re.compile(rf"{_VARIABLE}|`")
+_BARE = re.compile(
+    rf"{_VARIABLE}|[|&;<>()`*?\n]|(?:^|(?<=\s))[~#]|\[[^\]\s]+\]|\{{[^}}\s]*(?:,|\.\.)[^}}\s]*\}}"
+)
+_ASSIGNMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=")
 _SIMPLE = re.compile(r"[\w./=:,@%+-]+(?: [\w./=:,@%+-]+)*", re.ASCII)
 _SHELLS = {"sh", "bash", "dash", "zsh", "ksh", "ash"}
 _ARGUMENTS = Items(Text("an argument", empty=True), "a list of arguments", least=1)
@@ -59,6 +63,9 @@ class Command(Kind):
         if not argv or not argv[0]:
             reading.report("JS221", node)
             return BAD
+        if _ASSIGNMENT.match(argv[0]):
+            name, _, value = argv[0].partition("=")
+            reading.report("JS227", node, name=name, value=value)
         if not _SIMPLE.fullmatch(text) and (character := shell_character(text)):
             shown = f"`{character}`" if len(character) == 1 else character
             reading.report("JS224", node, character=shown, text=_shown(text))

@@ -29,11 +29,6 @@ class Origin(msgspec.Struct, frozen=True):
         node = child(self.node, *path) if self.node is not None else None
         return node.start_mark.line + 1 if node is not None else 0
 
-    def words(self, *path: str) -> str:
-        """`group spack, line 6`."""
-        line = self.line(*path)
-        return " ".join(filter(None, (self.level, self.name))) + (f", line {line}" if line else "")
-
 
 class Traced(msgspec.Struct, frozen=True):
     """A value and where it came from."""
@@ -51,7 +46,7 @@ class Context(msgspec.Struct, frozen=True):
     attributes: Values = {}
     environment: Values = {}
     requires: Values = {}
-    settings: Values = {}
+    inherited: Values = {}
     image: Traced | None = None
 
     def inside(
@@ -68,20 +63,20 @@ class Context(msgspec.Struct, frozen=True):
         requires = context.requires
         if "requires" in given:
             requires = {**requires, **_traced(given["requires"], origin)}
-        settings = context.settings
+        inherited = context.inherited
         own = _INHERITED.intersection(given)
         if own:
-            settings = merge_settings(settings, {key: given[key] for key in own}, origin)
+            inherited = merge_inherited(inherited, {key: given[key] for key in own}, origin)
         image = Traced(given["image"], origin) if "image" in given else context.image
         if (
             attributes is self.attributes
             and environment is self.environment
             and requires is self.requires
-            and settings is self.settings
+            and inherited is self.inherited
             and image is self.image
         ):
             return self
-        return Context(attributes, environment, requires, settings, image)
+        return Context(attributes, environment, requires, inherited, image)
 
     def _with_attributes(self, written: Any, origin: Origin) -> tuple[Values, Values]:
         attributes = dict(self.attributes)
@@ -107,7 +102,7 @@ class Context(msgspec.Struct, frozen=True):
             attributes,
             environment,
             {**self.requires, **_traced(profile.requires, origin)} if profile.requires else self.requires,
-            merge_settings(self.settings, profile.policies, origin) if profile.policies else self.settings,
+            merge_inherited(self.inherited, profile.policies, origin) if profile.policies else self.inherited,
             self.image,
         )
 
@@ -116,7 +111,7 @@ def _traced(values: Mapping[str, Any], origin: Origin) -> Values:
     return {key: Traced(value, origin) for key, value in values.items()}
 
 
-def merge_settings(outer: Values, inner: Mapping[str, Any], origin: Origin) -> Values:
+def merge_inherited(outer: Values, inner: Mapping[str, Any], origin: Origin) -> Values:
     """Inherited policies: lists of named things merge by name, security key by key, the rest is replaced."""
     merged = dict(outer)
     for key, value in inner.items():

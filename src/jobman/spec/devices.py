@@ -12,7 +12,7 @@ from jobman.spec.reading import BAD, Reading
 from jobman.spec.records import Key, Of, Record
 
 
-class Device(Record, frozen=True, kw_only=True):
+class Device(Record, frozen=True, kw_only=True, rename={"class_": "class"}):
     """A claim on devices by class."""
 
     noun = "a device"

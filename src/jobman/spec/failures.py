@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal, get_args
 
 from yaml.nodes import Node
 
@@ -37,7 +37,6 @@ _REASON_HABITS = {
     "nonzero": "exit",
     "killed": "signal",
 }
-INFRASTRUCTURE_REASONS = ("node-lost", "preempted")
 _REASON = Choice(REASONS, "reason of failure", _REASON_HABITS)
 
 
@@ -74,7 +73,8 @@ class _Limit(Whole):
 
 
 RETRIES = Forms("a number of retries", scalar=_Limit(0, 10_000), mapping=Of(Retries))
-ACTIONS = ("retry", "ignore", "fail-task", "fail-job", "restart-group")
+Action = Literal["retry", "ignore", "fail-task", "fail-job", "restart-group"]
+ACTIONS: tuple[Action, ...] = get_args(Action)
 
 
 class FailureRule(Record, frozen=True, kw_only=True):
@@ -85,7 +85,7 @@ class FailureRule(Record, frozen=True, kw_only=True):
     reasons: Annotated[tuple[str, ...], Key(Items(_REASON, single=True), "reasons of failure")] = ()
     replicas: Annotated[tuple[Span, ...], Key(REPLICA_INDEXES, "replica numbers and ranges")] = ()
     action: Annotated[
-        str,
+        Action,
         Key(
             Choice(
                 ACTIONS,

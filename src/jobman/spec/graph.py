@@ -42,11 +42,14 @@ def connect(root: Unit, reading: Reading) -> None:
 
 
 def blocks(unit: Unit) -> bool:
-    """Whether later tasks of the scope wait for its end: local tasks, and those that are watched."""
-    if not isinstance(unit.written, Task) or unit.written.service:
+    """Whether what stands below it in its scope waits for its end: local tasks, and what is watched.
+
+    Services are never waited for, and cleanup tasks come last anyway.
+    """
+    if unit.is_service or when_of(unit) != "success":
         return False
     watch = unit.context.attributes.get("watch")
-    return unit.written.local or bool(watch and watch.value)
+    return bool(watch and watch.value) or (isinstance(unit.written, Task) and unit.written.local)
 
 
 def when_of(unit: Unit) -> str:
@@ -63,11 +66,12 @@ def is_cleanup(unit: Unit) -> bool:
 def _links(unit: Unit, index: _Inner, reading: Reading) -> Iterator[Link]:
     condition = _DEFAULT_CONDITION[when_of(unit)]
     lists = [unit.reference.depends_on] if unit.reference is not None else []
-    done: set[str] = set()
+    done: set[tuple[str, str]] = set()
     for dependency in _distinct([*lists, unit.written.depends_on], reading):
-        if dependency.name in done:
+        wanted = (dependency.name, dependency.when or condition)
+        if wanted in done:
             continue
-        done.add(dependency.name)
+        done.add(wanted)
         target = lookup(unit, dependency.name)
         if target is None:
             _report_unknown(unit, dependency, index, reading)
@@ -113,10 +117,13 @@ def _surrounds(outer: Unit, inner: Unit) -> bool:
 def _check_link(link: Link, reading: Reading) -> None:
     if link.unit.is_service and link.when not in _AT_START:
         reading.report("JS316", link.node, name=link.unit.name)
-    elif link.when == "ready" and not link.unit.is_group:
-        checks = link.unit.context.settings.get("checks")
-        if checks is None or checks.value.ready is None:
-            reading.report("JS317", link.node, name=link.unit.name)
+    elif link.when == "ready" and not any(map(_has_ready_check, [link.unit, *link.unit.walk()])):
+        reading.report("JS317", link.node, name=link.unit.name)
+
+
+def _has_ready_check(unit: Unit) -> bool:
+    checks = unit.context.inherited.get("checks")
+    return not unit.is_group and checks is not None and checks.value.ready is not None
 
 
 class _Inner:
@@ -187,8 +194,6 @@ def _report_cycles(root: Unit, reading: Reading) -> None:
             return
         links = [(a, b) for a, b in zip(cycle, [*cycle[1:], cycle[0]], strict=True) if (a, b) in places]
         names = _names_on(cycle, units)
-        if not links:
-            return
         first, *others = [places[link] for link in links]
         reading.report(
             "JS304",
@@ -210,8 +215,15 @@ def _way_out(cycle: Sequence[_Event], units: Mapping[int, Unit]) -> str:
         unit = units.get(follower[1])
         is_wait = event[0] == "start" and follower[0] == "end" and unit is not None
         if is_wait and unit is not None and blocks(unit) and not _depends(units[event[1]], unit):
-            what = "a `local` task" if unit.written.local else "a task with `watch`"
+            is_local = isinstance(unit.written, Task) and unit.written.local
+            what = "a `local` task" if is_local else f"a {unit.kind} with `watch`"
             return f"remove the dependency, or move it up: what stands below {what} waits for its end"
+    names = {units[key].id for kind, key in cycle if key in units}
+    if len(names) == 1:
+        unit = next(units[key] for _, key in cycle if key in units)
+        hidden = unit.parent is not None and lookup(unit.parent, unit.name) is not None
+        outer = f"; the outer `{unit.name}` is hidden by it, so rename one of them" if hidden else ""
+        return f"remove it: a task cannot wait for itself{outer}"
     return "remove one of the dependencies"
 
 

@@ -119,6 +119,7 @@ class Task(Element, frozen=True, kw_only=True):
         "resource": "resources",
         "require": "requires",
         "retry": "retries",
+        "max_retries": "retries",
         "backoff_limit": "retries",
         "volume_mounts": "volumes",
         "probes": "checks",

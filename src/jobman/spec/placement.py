@@ -67,7 +67,7 @@ class Placement(Record, frozen=True, kw_only=True):
     exclusive: Annotated[bool, Key(Flag(), "share no node with other jobs")] = False
 
 
-class Runtime(Record, frozen=True, kw_only=True):
+class Runtime(Record, frozen=True, kw_only=True, rename={"class_": "class"}):
     noun = "`runtime`"
     class_: Annotated[str | None, Key(NAME, "runtime class", name="class")] = None
     os: Annotated[str | None, Key(Choice(("linux", "windows"), "operating system"), "operating system")] = (

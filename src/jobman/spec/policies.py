@@ -6,7 +6,7 @@ Two kinds: a policy *of the thing* it is written on (its replicas, its failures,
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from jobman.spec.access import ENV_FROM, SECRETS, EnvFrom, Secret, Security
 from jobman.spec.checks import Checks
@@ -26,7 +26,7 @@ class Inherited(Record, frozen=True, kw_only=True):
     """Settings that everything below inherits, the nearest winning."""
 
     restart: Annotated[
-        str | None,
+        Literal["never", "on-failure", "always"] | None,
         Key(
             Choice(
                 ("never", "on-failure", "always"),
@@ -37,14 +37,14 @@ class Inherited(Record, frozen=True, kw_only=True):
         ),
     ] = None
     replace: Annotated[
-        str | None,
+        Literal["failed", "terminating"] | None,
         Key(
             Choice(("failed", "terminating"), "replacement policy"),
             "when a replacement is made: once it failed, or already while it ends",
         ),
     ] = None
     suspend: Annotated[
-        str | None,
+        Literal["requeue", "freeze"] | None,
         Key(Choice(("requeue", "freeze"), "way of suspending"), "what hold does to a running job"),
     ] = None
     grace: Annotated[

@@ -116,6 +116,7 @@ class Reading:
         self._undefined_in.add(id(node))
         known = [*self.values, *self.matrix_keys]
         meant = self.closest(name, known)
+        here = " here" if name in self.matrix else ""
         if name in self.matrix:
             hint = "an axis stands in what a replica runs: command, image, steps, attributes, hooks"
         elif meant:
@@ -124,7 +125,7 @@ class Reading:
             hint = f"set `{name.removeprefix('user.')}` under `user` in the settings"
         else:
             hint = f"define it under `parameters`, e.g. `parameters: {{{name}: 1}}`"
-        self.report("JS801", node, culprit=written, name=name, hint=hint)
+        self.report("JS801", node, culprit=written, name=name, here=here, hint=hint)
 
 
 def _narrowed(place: Place, line: str, culprit: str) -> Place:

@@ -45,6 +45,8 @@ class Element(Record, frozen=True, kw_only=True):
     """
 
     includes: ClassVar[tuple[type[Record], ...]] = ()
+    refused: ClassVar[tuple[str, ...]] = ()
+    """Keys of the `includes` that mean nothing here."""
     node: Any = None
     given: dict[str, Any] = {}
 
@@ -53,8 +55,9 @@ class Element(Record, frozen=True, kw_only=True):
 def keys_of(cls: type[Record]) -> dict[str, tuple[str, Key]]:
     """The keys of a record class as written in documents, each with its field."""
     keys = own_keys_of(cls)
-    for included in cls.includes if issubclass(cls, Element) else ():
-        keys = keys | keys_of(included)
+    if issubclass(cls, Element):
+        for included in cls.includes:
+            keys = keys | {name: key for name, key in keys_of(included).items() if name not in cls.refused}
     return keys
 
 
@@ -155,7 +158,9 @@ def report_unknown_key(
         reading.report("JS101", key, fix=fix, key=word, noun=cls.noun, hint=f"did you mean `{meant}`?")
     elif outer := _enclosing_with(word, reading):
         outer_cls, levels = outer
-        free = levels == 1 and not has_key(reading.enclosing[-2][1], word)
+        target = reading.enclosing[-2][1]
+        free = levels == 1 and not has_key(target, word) and (id(target), word) not in reading.promised
+        reading.promised.add((id(target), word))
         fix = _move_out(key, value, node, reading) if free else ()
         where = _MISPLACED_MEANING.get(word, f"`{word}` is a key of {outer_cls.noun}")
         reading.report("JS102", key, fix=fix, key=word, noun=cls.noun, where=where)

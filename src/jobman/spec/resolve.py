@@ -208,6 +208,8 @@ class _Resolver:
 
     def _add_children(self, parent: Unit, tasks: tuple[Task, ...]) -> None:
         taken = {task.name or task.group for task in tasks}
+        if parent.parent is None:
+            taken.update(self.groups)
         for position, task in enumerate(tasks, 1):
             if self.count > MAX_UNITS:
                 return
@@ -259,9 +261,8 @@ class _Resolver:
         parent.children.append(unit)
 
     def _profiles(self, written: Document | Group | Task, *, label_bound: bool = False) -> list[Profile]:
-        names = list(written.given.get("profiles", ()))
-        if label_bound:
-            names += [p.name for p in self.site.profiles.values() if _is_bound(p, self.document.labels)]
+        bound = [p.name for p in self.site.profiles.values() if _is_bound(p, self.document.labels)]
+        names = [*(bound if label_bound else ()), *written.given.get("profiles", ())]
         found = []
         for name in dict.fromkeys(names):
             if name in self.site.profiles:
@@ -283,7 +284,7 @@ class _Resolver:
         if isinstance(shape, Shape):
             self.shapes.of(shape)
         elif name in shape.names or self.shapes.of(shape) is None:
-            self.shapes._name(name, shape.node)
+            self.shapes.name(name, shape.node)
 
     def _shape_children(self, parent: Unit) -> None:
         """Shapes from the inside out: a group without its own is the sum of its tasks'."""
@@ -307,6 +308,9 @@ class _Resolver:
         if not unit.alternatives and own is None:
             unit.alternatives = self._sum(unit)
             unit.shape_origin = Origin("sum", unit.name, unit.written.node)
+        tasks = [below.written for below in unit.children]
+        if not unit.alternatives and tasks and all(isinstance(t, Task) and t.local for t in tasks):
+            self._shape_task(unit, silent=has_key(unit.written.node, "resources"))
 
     def _shape_task(self, unit: Unit, *, silent: bool) -> None:
         own = unit.written.resources
@@ -322,6 +326,7 @@ class _Resolver:
                 )
             unit.alternatives = self._inherited_shape(unit, source)
             unit.shape_origin = source.shape_origin
+            self._check_facts(unit, source)
         elif source is not None and has_key(source.written.node, "resources"):
             return  # The group's shape is wrong, which has been said.
         elif self.site.default_flavor:
@@ -334,7 +339,7 @@ class _Resolver:
                 if source
                 else "there is no group to inherit from"
             )
-            what = f"the task `{unit.written.name}`" if unit.written.name else "this task"
+            what = f"the {unit.kind} `{unit.written.name}`" if unit.written.name else "this task"
             self.reading.report("JS411", unit.written.node, what=what, why=why)
 
     def _report_shapeless(self, group: Unit) -> bool:
@@ -382,12 +387,12 @@ class _Resolver:
 
     def _sum(self, group: Unit) -> Alternatives:
         """The sum over the tasks; tasks with the same expression make the same choice."""
-        choices: dict[str, tuple[Alternatives, list[Alternatives]]] = {}
+        choices: dict[Any, tuple[Alternatives, list[Alternatives]]] = {}
         for position, unit in enumerate(group.children):
             if not unit.alternatives:
                 continue
-            text = getattr(unit.written.resources, "text", None) or f"#{position}"
-            choices.setdefault(text, (unit.alternatives, []))[1].append(unit.alternatives)
+            choice = getattr(unit.written.resources, "alternatives", position)
+            choices.setdefault(choice, (unit.alternatives, []))[1].append(unit.alternatives)
         sums: list[list[Alternative]] = [[]]
         for first, members in choices.values():
             if len(sums) * len(first) > MAX_ALTERNATIVES:
@@ -396,12 +401,27 @@ class _Resolver:
             sums = [chosen + [m[i] for m in members] for chosen in sums for i in range(len(first))]
         return tuple(add(chosen) for chosen in sums) if choices else ()
 
+    def _check_facts(self, unit: Unit, group: Unit) -> None:
+        found = _contradiction(unit.alternatives, group.alternatives)
+        if found is not None:
+            key, wanted, there = found
+            self.reading.report(
+                "JS420",
+                key_node(unit.written.node, "requires"),
+                child=f"`{unit.name}`" if unit.is_group or unit.written.name else "this task",
+                parent=f"the group `{group.name}`",
+                key=key,
+                wanted=wanted,
+                found=there,
+            )
+
     def _check_fit(self, unit: Unit) -> None:
         group = unit.surrounding
         if group is None or not group.alternatives or not unit.alternatives:
             return
         if group.shape_origin is not None and group.shape_origin.level == "sum":
             return
+        self._check_facts(unit, group)
         for parent in group.alternatives:
             reasons = [misfit(parts, parent) for parts in unit.alternatives]
             if all(reasons):
@@ -414,6 +434,18 @@ class _Resolver:
                     reason=reasons[0],
                 )
                 return
+
+
+def _contradiction(inner: Alternatives, outer: Alternatives) -> tuple[str, str, str] | None:
+    """A fact that every alternative inside requires otherwise than every alternative outside."""
+    within = [part.requires for parts in inner for part in parts]
+    around = [part.requires for parts in outer for part in parts]
+    for key in within[0] if within else ():
+        wanted = {facts.get(key) for facts in within}
+        found = {facts.get(key) for facts in around}
+        if len(wanted) == 1 and None not in found and not wanted & found:
+            return key, str(within[0][key]), " or ".join(sorted(map(str, found)))
+    return None
 
 
 def _has_shapes(group: Unit) -> bool:

@@ -12,8 +12,8 @@ from jobman.spec.kinds import Flag, Items, Kind, Names, Schema
 from jobman.spec.names import FREE, NAME, TYPE
 from jobman.spec.reading import BAD, Reading, child
 from jobman.spec.records import Element, Key, Of
+from jobman.spec.shapes import SIZED_TYPES
 
-SIZED_TYPES = ("memory", "storage")
 TYPES = ("node", "slot", "socket", "core", "gpu", *SIZED_TYPES)
 PLURALS = {f"{name}s": name for name in TYPES if name not in SIZED_TYPES}
 TYPE_HABITS = {
@@ -166,7 +166,25 @@ class _ShapeKind(Of):
         if isinstance(node, SequenceNode):
             reading.report("JS401", node)
             return BAD
+        if isinstance(node, MappingNode) and node.value and all(_is_type(key.value) for key, _ in node.value):
+            reading.report("JS403", node, example=_tree(node))
+            return BAD
         return super().read(node, reading)
+
+
+def _is_type(word: str) -> bool:
+    return word in TYPES or word in PLURALS or word in TYPE_HABITS
+
+
+def _tree(node: MappingNode) -> str:
+    """The shape that a mapping such as `{nodes: 2, cores: 4}` was meant to be."""
+    amounts = {}
+    for key, value in node.value:
+        kind = PLURALS.get(key.value, TYPE_HABITS.get(key.value, key.value))
+        amounts[kind] = value.value if isinstance(value, ScalarNode) else "1"
+    outer = next((kind for kind in ("node", "slot") if kind in amounts), next(iter(amounts)))
+    inner = ", ".join(f"{{type: {kind}, count: {n}}}" for kind, n in amounts.items() if kind != outer)
+    return f"{{type: {outer}, count: {amounts[outer]}" + (f", with: [{inner}]}}" if inner else "}")
 
 
 SHAPE = _ShapeKind()

@@ -22,6 +22,11 @@ if TYPE_CHECKING:
 Check = Callable[["Unit", Reading], None]
 _WORK = ("command", "group", "steps")
 _NOT_LOCAL = (
+    "requires",
+    "devices",
+    "ports",
+    "volumes",
+    "placement",
     "image",
     "replicas",
     "matrix",
@@ -42,14 +47,12 @@ def check_document(document: Document, root: Unit, site: Site, reading: Reading)
         for check in _CHECKS.get(key, ()):
             check(root, reading)
     _check_environment(document, reading)
-    if "coordinator" in document.given:
-        _check_coordinator(root, reading)
     if site.default_flavor and site.default_flavor not in site.flavors:
         meant = closest(site.default_flavor, site.flavors)
         hint = f"did you mean `{meant}`?" if meant else f"there are {listing(site.flavors) or 'no flavors'}"
         reading.report("JS810", None, name=site.default_flavor, hint=hint)
     _check_priority(document, site, reading)
-    for unit in root.walk():
+    for unit in [root, *root.walk()]:
         if "coordinator" in unit.given:
             _check_coordinator(unit, reading)
         if "placement" in unit.given:
@@ -64,15 +67,18 @@ def check_unit(unit: Unit, site: Site, reading: Reading) -> None:
         _check_work(unit, written, reading)
         if written.local and unit.surrounding is not None:
             _check_local(unit, reading)
-    if "attributes" in written.given:
+        if written.service and written.when not in (None, "success"):
+            reading.report("JS324", key_node(written.node, "when"))
+    if unit.parent is not None and unit.context.attributes is not unit.parent.context.attributes:
         _check_duration(unit, reading)
+    if "attributes" in written.given:
         _check_environment(written, reading)
     for key in written.given:
         for check in _CHECKS.get(key, ()):
             check(unit, reading)
-    if not unit.is_group and unit.context.settings:
+    if not unit.is_group and unit.context.inherited:
         for key, check in _IN_FORCE.items():
-            if key in unit.context.settings:
+            if key in unit.context.inherited:
                 check(unit, reading)
     _check_priority(written, site, reading)
 
@@ -83,7 +89,7 @@ def _check_known(
     if name is None or not known or name in known:
         return
     meant = closest(name, known)
-    hint = f"did you mean `{meant}`?" if meant else f"it knows {listing(known)}; add it under `{where}`"
+    hint = f"did you mean `{meant}`?" if meant else f"they know {listing(known)}; add it under `{where}`"
     reading.report(code, node, name=name, hint=hint)
 
 
@@ -160,19 +166,19 @@ def _check_services(root: Unit, reading: Reading) -> None:
 
 
 def _check_duration(unit: Unit, reading: Reading) -> None:
-    own = unit.given["attributes"].duration
+    own = unit.context.attributes.get("duration")
     outer = unit.parent.context.attributes.get("duration") if unit.parent else None
-    if own is None or outer is None or own <= outer.value:
+    if own is None or outer is None or own.value <= outer.value:
         return
     related = child(outer.origin.node, "attributes", "duration")
     name = f"the group `{outer.origin.name}`" if outer.origin.level == "group" else "the document"
     reading.report(
         "JS501",
         child(unit.written.node, "attributes", "duration"),
-        related=((related, "the limit"),) if related is not None else (),
+        related=((related, "the limit"),),
         inner=f"the {unit.kind} `{unit.name}`",
         outer=name,
-        duration=format_duration(own),
+        duration=format_duration(own.value),
         limit=format_duration(outer.value),
     )
 
@@ -239,7 +245,7 @@ def _check_indexes(spans: tuple[tuple[int, int], ...], unit: Unit, node: Any, re
 
 def _check_signal(unit: Unit, reading: Reading) -> None:
     """The signal in force against the limit in force, wherever either was written."""
-    traced = unit.context.settings["signal"]
+    traced = unit.context.inherited["signal"]
     duration = unit.context.attributes.get("duration")
     if duration is None:
         reading.report("JS722", child(traced.origin.node, "signal"))
@@ -254,16 +260,17 @@ def _check_signal(unit: Unit, reading: Reading) -> None:
 
 
 def _check_security(unit: Unit, reading: Reading) -> None:
-    traced = unit.context.settings["security"]
+    traced = unit.context.inherited["security"]
     if traced.value.privileged and traced.value.no_new_privileges:
         reading.report("JS708", child(traced.origin.node, "security"))
 
 
 def _check_ports(unit: Unit, reading: Reading) -> None:
-    ports = unit.context.settings.get("ports")
+    traced = unit.context.inherited["checks"]
+    ports = unit.context.inherited.get("ports")
     names = [port.name for port in ports.value if port.name] if ports else []
     for kind in ("ready", "alive", "started"):
-        check = getattr(unit.given["checks"], kind)
+        check = getattr(traced.value, kind)
         probe = check and (check.http or check.tcp)
         if not probe or probe.port.isdigit() or probe.port in names:
             continue
@@ -275,12 +282,12 @@ def _check_ports(unit: Unit, reading: Reading) -> None:
             if names
             else "add it to `ports`"
         )
-        node = child(unit.written.node, "checks", kind, "http" if check.http else "tcp", "port")
+        node = child(traced.origin.node, "checks", kind, "http" if check.http else "tcp", "port")
         reading.report("JS717", node, name=probe.port, hint=hint)
 
 
 def _check_restart(unit: Unit, reading: Reading) -> None:
-    traced = unit.context.settings["restart"]
+    traced = unit.context.inherited["restart"]
     if isinstance(unit.written, Task) and traced.value == "always" and not unit.written.service:
         reading.report("JS719", child(traced.origin.node, "restart"))
 
@@ -307,7 +314,7 @@ def _check_port_numbers(unit: Unit, reading: Reading) -> None:
 
 
 def _check_mounts(unit: Unit, reading: Reading) -> None:
-    volumes = unit.context.settings["volumes"].value
+    volumes = unit.context.inherited["volumes"].value
     paths: dict[str, str] = {}
     for volume in volumes:
         path = volume.to.rstrip("/") or "/"
@@ -326,8 +333,12 @@ def _check_coordinator(unit: Unit, reading: Reading) -> None:
     node = child(unit.written.node, "coordinator")
     scope = f"the group `{unit.name}`" if unit.is_group and unit.parent else "the document"
     target = unit.names.get(name)
-    if target is None:
-        known = [child_name for child_name, found in unit.names.items() if found.written.name]
+    if target is None or target.is_group:
+        known = [
+            child_name
+            for child_name, found in unit.names.items()
+            if found.written.name and not found.is_group
+        ]
         meant = reading.closest(name, known)
         hint = f"did you mean `{meant}`?" if meant else f"it has {listing(known) or 'no named tasks'}"
         reading.report("JS319", node, what="task", name=name, scope=scope, hint=hint)
@@ -349,7 +360,6 @@ def _check_placement(unit: Unit, reading: Reading) -> None:
 
 
 _SETTING_CHECKS: dict[str, tuple[Check, ...]] = {
-    "checks": (_check_ports,),
     "volumes": (_repeated("volumes", "volume"), _check_mounts),
     "ports": (_repeated("ports", "port"), _check_port_numbers),
     "secrets": (_repeated("secrets", "secret"),),
@@ -363,6 +373,7 @@ _CHECKS: dict[str, tuple[Check, ...]] = {
     "on_failure": (_check_rules,),
 }
 _IN_FORCE: dict[str, Check] = {
+    "checks": _check_ports,
     "signal": _check_signal,
     "security": _check_security,
     "restart": _check_restart,

@@ -10,7 +10,7 @@ import msgspec
 from jobman.spec.quantities import format_size
 
 MAX_AMOUNT = 2**62
-_SIZED = ("memory", "storage")
+SIZED_TYPES = ("memory", "storage")
 Amount = int | float
 _ASKED_FOR_OR_ABSENT = frozenset(("core", "memory", "storage", "socket"))
 """Types a parent that does not mention them may still have."""
@@ -243,7 +243,7 @@ def _fill(need: dict[str, Amount], wanted: int, place: _Bin, bins: list[_Bin]) -
     """Put slots into equal nodes; what is left of the nodes they are put into stands apart from then on."""
     per_node = _times(need, place.room)
     if per_node is None or place.room is None:
-        return wanted
+        return wanted if place.count else 0
     room = place.room
     taken = min(wanted, per_node * place.count)
     full, rest = divmod(taken, per_node) if per_node else (0, 0)
@@ -276,7 +276,7 @@ def _lacking(need: dict[str, Amount], room: dict[str, Amount] | None) -> str:
 
 
 def _count(amount: float, name: str) -> str:
-    if name in _SIZED:
+    if name in SIZED_TYPES:
         return f"{format_size(amount)} of {name}"
     return f"{amount:g} {name}{'' if amount == 1 else 's'}"
 
@@ -284,7 +284,7 @@ def _count(amount: float, name: str) -> str:
 def _are(amount: float, name: str = "") -> str:
     if not amount:
         return "are none"
-    if name in _SIZED:
+    if name in SIZED_TYPES:
         return f"is {format_size(amount)}"
     return "is 1" if amount == 1 else f"are {amount:g}"
 

@@ -9,8 +9,8 @@ from yaml.nodes import Node
 
 from jobman.spec.expressions import MAX_ALTERNATIVES, Expression
 from jobman.spec.reading import Reading, child
-from jobman.spec.resources import SIZED_TYPES, TYPE_HABITS, TYPES, Shape
-from jobman.spec.shapes import MAX_AMOUNT, Alternative, Alternatives, Amount, Part, levels
+from jobman.spec.resources import TYPE_HABITS, TYPES, Shape
+from jobman.spec.shapes import MAX_AMOUNT, SIZED_TYPES, Alternative, Alternatives, Amount, Part, levels
 from jobman.spec.site import Site
 from jobman.spec.suggest import closest, listing
 
@@ -38,8 +38,13 @@ class Shapes:
         if isinstance(written, Shape):
             part = _Tree(self.site, self.reading).part(written)
             return None if part is None else ((part,),)
-        if written.text not in self._known or len(written.alternatives) > 1:
+        if written.text not in self._known:
             self._known[written.text] = self._expression(written)
+        elif self._known[written.text] is None:
+            # An unknown name is reported wherever it stands.
+            for name in written.names:
+                if name not in self.named and name not in self.site.flavors:
+                    self.name(name, written.node)
         return self._known[written.text]
 
     def origin(self, written: Shape | Expression) -> tuple[str, str]:
@@ -54,7 +59,7 @@ class Shapes:
         for names in expression.alternatives:
             choices: list[Alternative] = [()]
             for name in names:
-                alternatives = self._name(name, expression.node)
+                alternatives = self.name(name, expression.node)
                 if alternatives is None:
                     return None
                 choices = [left + right for left in choices for right in alternatives]
@@ -69,7 +74,7 @@ class Shapes:
             found.extend(choices)
         return tuple(found)
 
-    def _name(self, name: str, node: Node) -> Alternatives | None:
+    def name(self, name: str, node: Node) -> Alternatives | None:
         if name in self._open:
             self.reading.report("JS409", node, name=name)
             return None

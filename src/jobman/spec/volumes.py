@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from yaml.nodes import Node
 
@@ -11,7 +11,20 @@ from jobman.spec.names import ABSOLUTE_PATH, FREE, IMAGE, LABEL_KEY, NAME, OCTAL
 from jobman.spec.reading import BAD, Reading
 from jobman.spec.records import Key, Of, Record
 
-VOLUME_KINDS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
+VolumeKind = Literal[
+    "host",
+    "scratch",
+    "ephemeral",
+    "claim",
+    "csi",
+    "nfs",
+    "git",
+    "image",
+    "secret",
+    "config",
+    "memory",
+]
+VOLUME_KINDS: dict[VolumeKind, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "host": (("path",), ("create",)),
     "scratch": ((), ("size",)),
     "ephemeral": (("size",), ("class_",)),
@@ -26,7 +39,7 @@ VOLUME_KINDS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
 }
 
 
-class Volume(Record, frozen=True, kw_only=True):
+class Volume(Record, frozen=True, kw_only=True, rename={"class_": "class"}):
     """Storage that is there when the copy starts."""
 
     noun = "a volume"
@@ -47,7 +60,7 @@ class Volume(Record, frozen=True, kw_only=True):
     }
     name: Annotated[str, Key(NAME, "name of the volume", required=True)]
     kind: Annotated[
-        str,
+        VolumeKind,
         Key(
             Choice(
                 VOLUME_KINDS,

@@ -160,6 +160,13 @@ NAME_CODES: tuple[Code, ...] = (
         "Fifty levels of groups are allowed.",
     ),
     error(
+        "JS324",
+        "service for cleaning up",
+        "a service cannot be a cleanup task: it would start when its scope is over",
+        "remove `when`, or remove `service`",
+        "Services run beside the tasks of their scope and are stopped when those are over; cleanup tasks run after them.",
+    ),
+    error(
         "JS322",
         "service outside a group never ends",
         "a {what} of services alone never ends",

@@ -20,6 +20,13 @@ RESOURCE_CODES: tuple[Code, ...] = (
         "At the top level `resources` is a mapping from names to shapes.",
     ),
     error(
+        "JS403",
+        "shape without types",
+        "a shape is a tree of types and counts, and this names amounts",
+        "write `{example}`",
+        "Every level says its `type` and `count`, and `with` what each of them holds.",
+    ),
+    error(
         "JS404",
         "expression not understood",
         "`{text}` is not a resource expression: {reason}",
@@ -130,6 +137,13 @@ RESOURCE_CODES: tuple[Code, ...] = (
         "the shape `{name}` refers to others more than {limit} levels deep",
         "write the tree itself",
         "A named shape may be an expression over other names; fifty levels are enough for everybody.",
+    ),
+    warning(
+        "JS420",
+        "facts that exclude each other",
+        "{child} requires {key}: {wanted}, and the nodes of {parent} have {found}",
+        "require the same of both, or take the task out of the group",
+        "What runs inside a group runs on the group's nodes, so it can never find a node of another kind there.",
     ),
     error(
         "JS421",

@@ -152,6 +152,13 @@ VALUE_CODES: tuple[Code, ...] = (
         "add the script as the next item",
         "`-c` needs a text to run.",
     ),
+    warning(
+        "JS227",
+        "assignment before a command",
+        "`{name}={value}` is taken for the program: no shell is run",
+        'set it in `attributes: {{environment: {{{name}: "{value}"}}}}`',
+        "Variables before a command are the shell's way of setting them. A JobSpec has `environment` for it.",
+    ),
     error(
         "JS231",
         "not a range",
@@ -204,7 +211,7 @@ VALUE_CODES: tuple[Code, ...] = (
     error(
         "JS801",
         "undefined parameter",
-        "`{name}` is not defined",
+        "`{name}` is not defined{here}",
         "{hint}",
         "`{{name}}` stands for a parameter of the document, `{{user.name}}` for a value of the settings, and in what a task runs also for an axis of its matrix. Anything else between double braces is left as it is.",
     ),
