@@ -126,7 +126,7 @@ def _either(unit: Explained) -> str:
 
 
 def _used(total: Totals | Footprint) -> str:
-    from jobman.plan.satisfy import describe_amounts
+    from jobman.plan.wording import describe_amounts
 
     said = [f"{total.nodes:,} node{'' if total.nodes == 1 else 's'}"] if total.nodes else []
     if total.amounts:

@@ -9,6 +9,7 @@ import msgspec
 
 from jobman.plan.features import FEATURES, Feature
 from jobman.plan.model import Plan, Unit
+from jobman.plan.wording import describe_alternatives
 from jobman.spec.contexts import Origin, Traced
 from jobman.spec.model import Task
 from jobman.spec.policies import OWN
@@ -154,13 +155,9 @@ def _shape_path(origin: Origin, *inner: str) -> tuple[str, ...]:
 
 
 def _shape(resolved: Resolved, origin: Origin) -> Value:
-    written = resolved.written.resources
-    text = getattr(written, "text", None)
-    inherited = written is None and origin.level not in ("sum", "flavor")
-    line = origin.line(*_shape_path(origin))
-    return Value(
-        "resources", text or ("inherited" if inherited else origin.level), origin.level, origin.name, line
-    )
+    named = getattr(resolved.written.resources, "text", None)
+    shown = named or describe_alternatives(resolved.alternatives)
+    return Value("resources", shown, origin.level, origin.name, origin.line(*_shape_path(origin)))
 
 
 def _value(key: str, traced: Traced, *path: str) -> Value:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import msgspec
 
 from jobman.plan.model import Plan, Unit
 from jobman.plan.nodes import ClusterNode
-from jobman.spec.quantities import format_size
-from jobman.spec.shapes import SIZED_TYPES, Amount, Part, share
+from jobman.plan.wording import describe_part, format_amount
+from jobman.spec.packing import Room, fill, occupy, share
+from jobman.spec.shapes import Amount, Part
 
 _FORGIVEN = "socket"
 """A node that does not say how many sockets it has is not ruled out by them."""
@@ -127,8 +128,8 @@ def _per_node(part: Part, has: dict[str, Amount]) -> int:
     """How many of its nodes or slots a node holds; without a need it holds as many as are asked for."""
     if part.nodes is not None:
         return 1
-    limits = [int(has[name] // amount) for name, amount in part.each.items() if amount and name in has]
-    return min(limits) if limits else _wanted(part)
+    held = Room(1, has).holds(part.each)
+    return _wanted(part) if held is None else held
 
 
 def _together(parts: tuple[Part, ...], kinds: list[_Nodes], obstacles: list[list[_Found]]) -> bool:
@@ -139,41 +140,24 @@ def _together(parts: tuple[Part, ...], kinds: list[_Nodes], obstacles: list[list
     shares = share([parts[n].nodes or 0 for n in whole], [fitting[n] for n in whole], counts)
     if shares is None:
         return False
-    rooms = [
-        [count, dict(kind.like.amounts), number]
-        for number, (count, kind) in enumerate(zip(counts, kinds, strict=True))
-    ]
+    rooms = [Room(len(kind.names), kind.like.amounts, place) for place, kind in enumerate(kinds)]
     for (position, place), taken in shares.items():
         part = parts[whole[position]]
-        rooms[place][0] -= taken  # type: ignore[operator]
-        if not part.is_whole:
-            rooms.append([taken, _without(kinds[place].like.amounts, part.per_node, 1), place])
+        occupy(rooms[place], taken, None if part.is_whole else part.per_node, rooms)
     return all(
-        _fill(part, set(fitting[number]), rooms) for number, part in enumerate(parts) if part.nodes is None
+        _has_room(part, set(fitting[number]), rooms)
+        for number, part in enumerate(parts)
+        if part.nodes is None
     )
 
 
-def _fill(part: Part, places: set[int], rooms: list[list[Any]]) -> bool:
+def _has_room(part: Part, places: set[int], rooms: list[Room]) -> bool:
     """Put the slots of a part into the rooms it may use."""
     left = part.slots or 1
     for room in list(rooms):
-        count, amounts, place = room
-        per_node = _per_node(part, amounts)
-        if place not in places or not count or not per_node:
-            continue
-        full, rest = divmod(min(left, per_node * count), per_node)
-        room[0] -= full + bool(rest)
-        for nodes, slots in ((full, per_node), (bool(rest), rest)):
-            if nodes:
-                rooms.append([nodes, _without(amounts, part.each, slots), place])
-        left -= full * per_node + rest
-        if not left:
-            return True
-    return False
-
-
-def _without(amounts: dict[str, Amount], need: dict[str, Amount], times: int) -> dict[str, Amount]:
-    return {name: amount - need.get(name, 0) * times for name, amount in amounts.items()}
+        if room.place in places:
+            left -= fill(part.each, left, room, rooms)
+    return not left
 
 
 def _obstacle(node: ClusterNode, part: Part, labels: dict[str, str]) -> _Found:
@@ -192,30 +176,3 @@ def _obstacle(node: ClusterNode, part: Part, labels: dict[str, str]) -> _Found:
             there = node.amounts.get(key)
             return "resource", key, format_amount(key, amount), format_amount(key, there) if there else ""
     return None
-
-
-def format_amount(key: str, amount: Amount) -> str:
-    return format_size(amount) if key in SIZED_TYPES else f"{amount:g}"
-
-
-def describe_amounts(amounts: dict[str, Amount]) -> str:
-    """`4 cores, 1 gpu, 2Gi memory`."""
-    return ", ".join(
-        f"{format_amount(key, amount)} {key}{'' if amount == 1 or key in SIZED_TYPES else 's'}"
-        for key, amount in amounts.items()
-    )
-
-
-def describe_part(part: Part) -> str:
-    """`4 nodes, each 2 slots of 4 core`, as a person would say it."""
-    held = describe_amounts(part.each)
-    if part.slots:
-        held = f"{part.slots} slot{'s' if part.slots > 1 else ''}" + (f" of {held}" if held else "")
-    if part.beside:
-        held += f" and {describe_amounts(part.beside)}"
-    if part.nodes is None:
-        return held or "room for one copy"
-    count = f"{part.nodes} node{'s' if part.nodes > 1 else ''}"
-    within = "".join(f" in {n} {name}" for name, n in part.within)
-    whole = " (whole)" if part.is_whole else ""
-    return f"{count}{within}{whole}" + (f", each {held}" if held else "")

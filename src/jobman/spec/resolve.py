@@ -332,7 +332,7 @@ class _Resolver:
         elif self.site.default_flavor:
             flavor = self.site.flavors.get(self.site.default_flavor)
             unit.alternatives = () if flavor is None else self._with_requires(unit, ((flavor,),))
-            unit.shape_origin = Origin("flavor", self.site.default_flavor)
+            unit.shape_origin = Origin("default", self.site.default_flavor)
         elif not silent and not has_key(unit.written.node, "resources"):
             why = (
                 f"the group `{source.name}` has none either"

@@ -7,6 +7,7 @@ from math import prod
 
 import msgspec
 
+from jobman.spec.packing import Need, Room, fill, occupy, share
 from jobman.spec.quantities import format_size
 
 MAX_AMOUNT = 2**62
@@ -126,144 +127,56 @@ def _frozen(mapping: dict[str, Amount] | dict[str, str]) -> tuple[tuple[str, obj
     return tuple(sorted(mapping.items()))
 
 
-class _Bin:
-    """Equal nodes of a parent with what is still free in each; `room` None means all a node has."""
-
-    def __init__(self, count: int, room: dict[str, Amount] | None) -> None:
-        self.count = count
-        self.room = room
-
-
 def misfit(child: Alternative, parent: Alternative) -> str | None:
     """Why a child does not fit into its parent, in words; None where it does."""
-    bins = [
-        _Bin(part.nodes, None if part.is_whole else part.per_node)
-        for part in parent
-        if part.nodes is not None
-    ]
-    pools = [_Bin(1, part.per_node) for part in parent if part.nodes is None]
-    if reason := _take_nodes([part for part in child if part.nodes is not None], bins):
+    nodes = [part for part in parent if part.nodes is not None]
+    rooms = [Room(part.nodes or 0, None if part.is_whole else part.per_node) for part in nodes]
+    if reason := _take_nodes([part for part in child if part.nodes is not None], rooms):
         return reason
-    for part in child:
-        if part.nodes is None and (reason := _take_slots(part, bins + pools)):
-            return reason
-    return None
+    rooms += [Room(1, part.per_node) for part in parent if part.nodes is None]
+    reasons = (_take_slots(part, rooms) for part in child if part.nodes is None)
+    return next(filter(None, reasons), None)
 
 
-def _take_nodes(parts: list[Part], bins: list[_Bin]) -> str | None:
+def _take_nodes(parts: list[Part], rooms: list[Room]) -> str | None:
     """Give every part nodes of its own, or say what is missing."""
     fitting = []
     for part in parts:
         need = {} if part.is_whole and not part.each else part.per_node
-        lacks = [_lacking(need, place.room) for place in bins]
+        lacks = [_lacking(need, room.free) for room in rooms]
         places = [number for number, lack in enumerate(lacks) if not lack]
-        available = sum(bins[number].count for number in places)
+        available = sum(rooms[number].count for number in places)
         if available < (part.nodes or 0):
             nothing = next(filter(None, lacks), "") if not available else ""
             return nothing or f"it needs {_count(part.nodes or 0, 'node')}, and there {_are(available)}"
         fitting.append(places)
-    shares = share([part.nodes or 0 for part in parts], fitting, [place.count for place in bins])
+    shares = share([part.nodes or 0 for part in parts], fitting, [room.count for room in rooms])
     if shares is None:
         return "its parts need the same nodes"
     for (number, position), taken in shares.items():
-        _occupy(parts[number], taken, bins[position], bins)
+        part = parts[number]
+        occupy(rooms[position], taken, None if part.is_whole else part.per_node, rooms)
     return None
 
 
-def _occupy(part: Part, taken: int, place: _Bin, bins: list[_Bin]) -> None:
-    """Take nodes; what a part leaves free in them can still hold slots."""
-    place.count -= taken
-    if place.room is not None and not part.is_whole:
-        need = part.per_node
-        bins.append(_Bin(taken, {name: amount - need.get(name, 0) for name, amount in place.room.items()}))
-
-
-def share(
-    wanted: list[int], fitting: list[list[int]], counts: list[int]
-) -> dict[tuple[int, int], int] | None:
-    """How many nodes each part takes from each place, by augmenting paths; None where it cannot be."""
-    taken: dict[tuple[int, int], int] = {}
-    free = list(counts)
-
-    def push(part: int, amount: int, seen: set[int]) -> int:
-        """Find room for more nodes of a part, moving others out of the way."""
-        for place in fitting[part]:
-            if place in seen:
-                continue
-            seen.add(place)
-            got = min(amount, free[place])
-            if got:
-                free[place] -= got
-            else:
-                got = _move(place, amount, seen)
-            if got:
-                taken[part, place] = taken.get((part, place), 0) + got
-                return got
-        return 0
-
-    def _move(place: int, amount: int, seen: set[int]) -> int:
-        for (other, where), held in list(taken.items()):
-            if where == place and held and (moved := push(other, min(amount, held), seen)):
-                taken[other, place] -= moved
-                return moved
-        return 0
-
-    for part, need in enumerate(wanted):
-        while need:
-            got = push(part, need, set())
-            if not got:
-                return None
-            need -= got
-    return {key: held for key, held in taken.items() if held}
-
-
-def _take_slots(part: Part, bins: list[_Bin]) -> str | None:
-    wanted = part.slots or 1
-    lack = ""
-    left = wanted
-    for place in list(bins):
-        missing = _lacking(part.each, place.room)
-        if missing:
-            lack = missing
-            continue
-        left -= _fill(part.each, left, place, bins)
-        if not left:
-            return None
-    if not bins:
+def _take_slots(part: Part, rooms: list[Room]) -> str | None:
+    if not rooms:
         return "there are no nodes to take it from"
-    fitting = wanted - left
-    return (
-        lack
-        if lack and not fitting
-        else f"it needs {_count(wanted, 'slot')}, and there is room for {fitting}"
-    )
-
-
-def _fill(need: dict[str, Amount], wanted: int, place: _Bin, bins: list[_Bin]) -> int:
-    """Put slots into equal nodes; what is left of the nodes they are put into stands apart from then on."""
-    per_node = _times(need, place.room)
-    if per_node is None or place.room is None:
-        return wanted if place.count else 0
-    room = place.room
-    taken = min(wanted, per_node * place.count)
-    full, rest = divmod(taken, per_node) if per_node else (0, 0)
-    place.count -= full + bool(rest)
-    for count, slots in ((full, per_node), (bool(rest), rest)):
-        if count:
-            free = {name: amount - need.get(name, 0) * slots for name, amount in room.items()}
-            bins.append(_Bin(count, free))
-    return taken
-
-
-def _times(need: dict[str, Amount], room: dict[str, Amount] | None) -> int | None:
-    """How often the need fits into the room; None for as often as one likes."""
-    if room is None:
+    wanted = left = part.slots or 1
+    lack = ""
+    for room in list(rooms):
+        if missing := _lacking(part.each, room.free):
+            lack = missing
+        else:
+            left -= fill(part.each, left, room, rooms)
+    if not left:
         return None
-    limits = [int(room[name] // amount) for name, amount in need.items() if name in room and amount]
-    return min(limits) if limits else None
+    if lack and left == wanted:
+        return lack
+    return f"it needs {_count(wanted, 'slot')}, and there is room for {wanted - left}"
 
 
-def _lacking(need: dict[str, Amount], room: dict[str, Amount] | None) -> str:
+def _lacking(need: dict[str, Amount], room: Need | None) -> str:
     if room is None:
         return ""
     for name, amount in need.items():
