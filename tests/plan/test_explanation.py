@@ -129,13 +129,9 @@ def of_site(tmp_path):
     return explained
 
 
-def test_a_flavor_is_named_as_the_origin_of_the_shape(of_site):
-    assert value(of_site("version: 1\ntasks: [{command: a}]\n"), "resources") == (
-        "flavor",
-        "flavor",
-        "tiny",
-        0,
-    )
+def test_the_default_flavor_is_named_as_the_origin_of_the_shape(of_site):
+    unit = of_site("version: 1\ntasks: [{command: a}]\n")
+    assert value(unit, "resources") == ("1 core", "default", "tiny", 0)
 
 
 def test_a_flavor_that_was_asked_for_is_named_too(of_site):
