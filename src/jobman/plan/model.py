@@ -38,8 +38,8 @@ class Unit(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     Units of a scope start in the order of the plan, as their edges allow. Two things besides edges hold
     a unit back: what stands below a unit that `blocks` waits for its end, and a `cleanup` unit waits for
-    the end of everything else in its scope but services and other cleanup units. `when` says in which case
-    it runs at all.
+    the end of everything in its scope that runs `when` all is well, services apart. `when` says in which
+    case it runs at all.
     """
 
     id: str
