@@ -12,7 +12,7 @@ from jobman.control import happenings as h
 from jobman.control.conditions import Answer, Edges, may_start
 from jobman.control.failures import Decision, Failure, decide, delay, limit_of
 from jobman.control.outcomes import outcome_of_scope, verdict_of_job, verdict_of_run
-from jobman.control.runs import Replica, Run, Scope
+from jobman.control.runs import Replica, Run, Scope, units_by_parent
 from jobman.control.states import FINAL, LIVE, OCCUPYING, State
 from jobman.plan.model import Plan
 
@@ -30,7 +30,8 @@ class Conductor:
         self.edges: Edges = {}
         for edge in plan.edges:
             self.edges.setdefault(edge.unit, []).append((edge.after, edge.when))
-        self.root = Scope(plan, None)
+        self._units = units_by_parent(plan)
+        self.root = Scope(self._units, None)
         self.open_gates: set[str] = set()
         self.held = plan.policies.hold
         self.released = False
@@ -104,7 +105,7 @@ class Conductor:
             self._launch(replica)
             return
         self._begin_attempt(replica)
-        replica.scope = Scope(self.plan, replica, self._attempts)
+        replica.scope = Scope(self._units, replica, self._attempts)
         self._replicas.update({inner.key: inner for inner in replica.scope.walk()})
         self._started(replica, now)
 
@@ -235,7 +236,7 @@ class Conductor:
     def _start_over(self) -> None:
         """The whole job once more."""
         self.restart_at = None
-        self.root = Scope(self.plan, None, self._attempts)
+        self.root = Scope(self._units, None, self._attempts)
         self._replicas = {replica.key: replica for replica in self.root.walk()}
 
     def _pass(self, scope: Scope, now: float) -> bool:

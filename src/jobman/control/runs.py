@@ -12,6 +12,15 @@ from jobman.control.states import FINAL, LEGAL, OCCUPYING, IllegalChange, State
 from jobman.plan.model import Plan, Unit
 
 NO_ATTEMPTS: Mapping[str, int] = {}
+UnitsByParent = Mapping[str | None, list[Unit]]
+
+
+def units_by_parent(plan: Plan) -> UnitsByParent:
+    """The units of each group, and those at the top level under None."""
+    found: dict[str | None, list[Unit]] = {}
+    for unit in plan.units:
+        found.setdefault(unit.parent, []).append(unit)
+    return found
 
 
 class Replica:
@@ -100,7 +109,9 @@ class Scope:
 
     __slots__ = ("failed", "owner", "prefix", "runs", "stopping")
 
-    def __init__(self, plan: Plan, owner: Replica | None, attempts: Mapping[str, int] = NO_ATTEMPTS) -> None:
+    def __init__(
+        self, units: UnitsByParent, owner: Replica | None, attempts: Mapping[str, int] = NO_ATTEMPTS
+    ) -> None:
         self.owner = owner
         self.prefix: str = "" if owner is None else f"{owner.key}/"
         self.failed = False
@@ -108,7 +119,7 @@ class Scope:
         self.stopping = False
         """Whether nothing but cleanup may start in it any more."""
         parent = None if owner is None else owner.run.unit.id
-        self.runs = {unit.id: Run(unit, self, attempts) for unit in plan.children(parent)}
+        self.runs = {unit.id: Run(unit, self, attempts) for unit in units.get(parent, ())}
 
     def walk(self) -> Iterator[Replica]:
         """Every replica in it; those of inner scopes follow the group they belong to."""

@@ -231,7 +231,7 @@ class Size(Kind):
         return {"anyOf": [{"type": "integer", "minimum": 1}, text]}
 
 
-class Moment(Kind):
+class MomentKind(Kind):
     """A point in time in ISO 8601, or `+2h` after submission."""
 
     noun = "a moment"

@@ -10,9 +10,10 @@ from yaml.nodes import MappingNode, Node, ScalarNode
 from jobman.spec.attributes import Attributes
 from jobman.spec.commands import Command
 from jobman.spec.expressions import Expression
-from jobman.spec.kinds import Choice, Flag, Forms, Items, Kind, Moment, Names, Schema, Text, Whole
+from jobman.spec.kinds import Choice, Flag, Forms, Items, Kind, MomentKind, Names, Schema, Text, Whole
 from jobman.spec.names import FREE, IDENTIFIER, IMAGE, LABEL_KEY, LABEL_VALUE, NAME, WORD
 from jobman.spec.policies import Bonds, Policies
+from jobman.spec.quantities import Moment
 from jobman.spec.ranges import MAX_REPLICAS
 from jobman.spec.reading import BAD, Reading, child
 from jobman.spec.records import Element, Key, Of, Record
@@ -220,8 +221,8 @@ class Start(Record, frozen=True, kw_only=True):
         "before": "latest",
         "deadline": "latest",
     }
-    earliest: Annotated[str | None, Key(Moment(), "not before")] = None
-    latest: Annotated[str | None, Key(Moment(), "not after")] = None
+    earliest: Annotated[Moment | None, Key(MomentKind(), "not before")] = None
+    latest: Annotated[Moment | None, Key(MomentKind(), "not after")] = None
 
 
 class ScalarValue(Kind):

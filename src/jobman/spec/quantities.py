@@ -6,6 +6,8 @@ import re
 from datetime import UTC, datetime
 from itertools import pairwise
 
+import msgspec
+
 _DURATION_UNITS = {"d": 86400, "h": 3600, "m": 60, "s": 1, "ms": 0.001}
 _NUMBER = r"[0-9]{1,19}(?:\.[0-9]{1,18})?"
 _BARE = re.compile(rf"{_NUMBER}\Z")
@@ -120,18 +122,21 @@ def parse_amount(text: str) -> float | None:
     return float(text) if _BARE.match(text) else None
 
 
-def parse_moment(text: str) -> tuple[str, bool] | None:
-    """A moment in UTC as ISO 8601, or `+SECONDS` after submission; and whether the zone was given."""
+class Moment(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A point in time: `at` in UTC, or so many seconds `after` the submission."""
+
+    at: datetime | None = None
+    after: float | None = None
+
+
+def parse_moment(text: str) -> tuple[Moment, bool] | None:
+    """A moment in ISO 8601, or `+2h` after submission; and whether its zone was given."""
     if text.startswith("+"):
         seconds = parse_duration(text[1:])
-        return None if seconds is None else (f"+{int(seconds) if seconds.is_integer() else seconds}s", True)
+        return None if seconds is None else (Moment(after=seconds), True)
     try:
         moment = datetime.fromisoformat(text)
-    except ValueError:
+        zoned = moment.tzinfo is not None
+        return Moment(at=moment.astimezone(UTC) if zoned else moment.replace(tzinfo=UTC)), zoned
+    except (ValueError, OverflowError):
         return None
-    zoned = moment.tzinfo is not None
-    try:
-        utc = moment.astimezone(UTC) if zoned else moment.replace(tzinfo=UTC)
-    except OverflowError:
-        return None
-    return utc.isoformat().replace("+00:00", "Z"), zoned

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from jobman.spec import graph
@@ -102,15 +101,10 @@ def _check_window(document: Document, reading: Reading) -> None:
     start = document.start
     if start is None or start.earliest is None or start.latest is None:
         return
-    relative = start.earliest.startswith("+"), start.latest.startswith("+")
-    if relative[0] is not relative[1]:
-        return
     early, late = start.earliest, start.latest
-    if all(relative):
-        closed = float(late[1:-1]) < float(early[1:-1])
-    else:
-        closed = datetime.fromisoformat(late) < datetime.fromisoformat(early)
-    if closed:
+    closes_by_clock = early.at is not None and late.at is not None and late.at < early.at
+    closes_by_waiting = early.after is not None and late.after is not None and late.after < early.after
+    if closes_by_clock or closes_by_waiting:
         reading.report(
             "JS718",
             child(document.node, "start", "latest"),
