@@ -43,6 +43,7 @@ class State:
     def __init__(self, settings_file: str | None, output: str | None) -> None:
         self.settings_file = settings_file
         self.output = output
+        self._settings: Settings | None = None
 
     def format(self, local: str | None) -> str:
         """The form of the answer: the command's own option before the global one."""
@@ -52,14 +53,15 @@ class State:
         return chosen
 
     def settings(self, form: str) -> Settings:
-        """The settings in force; a wrong file ends the command."""
+        """The settings in force, read once; a wrong file ends the command."""
         from jobman.settings import load_settings
         from jobman.spec.problems import SpecError
 
         try:
-            return load_settings(self.settings_file)
+            self._settings = self._settings or load_settings(self.settings_file)
         except SpecError as error:
             stop(error.problems, form)
+        return self._settings
 
 
 def stop(problems: Sequence[Problem], output: str) -> NoReturn:

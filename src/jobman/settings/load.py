@@ -124,7 +124,7 @@ def load_settings(path: str | Path | None = None, home: Path | None = None) -> S
     """The template with the user's file over it, or the one file that was named instead of both."""
     settings = Settings()
     if path is not None:
-        _lay_file(settings, str(path), str(path))
+        _lay_file(settings, str(path))
     else:
         _lay_usual_files(settings, home)
     settings.site()  # A flavor whose shape is impossible is refused here, not at its first use.
@@ -137,16 +137,16 @@ def _lay_usual_files(settings: Settings, home: Path | None) -> None:
     folder = (home or Path.home()) / ".jobman"
     for name in HOME_FILES:
         if (folder / name).exists():
-            _lay_file(settings, str(folder / name), str(folder / name))
+            _lay_file(settings, str(folder / name))
             break
 
 
-def _lay_file(settings: Settings, path: str, origin: str) -> None:
+def _lay_file(settings: Settings, path: str) -> None:
     problems = Problems()
     source = read_source(path, problems)
     if source is None:
         raise SpecError(problems)
-    _lay_source(settings, source, origin, problems)
+    _lay_source(settings, source, path, problems)
 
 
 def _lay_source(settings: Settings, source: Source, origin: str, problems: Problems) -> None:

@@ -11,7 +11,7 @@ from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
 from jobman.spec import quantities
 from jobman.spec.reading import BAD, TEMPLATE, Reading, describe
-from jobman.spec.suggest import closest, listing
+from jobman.spec.suggest import closest, did_you_mean, listing
 from jobman.spec.yaml import is_null, scalar_value
 
 Schema = dict[str, Any]
@@ -266,7 +266,7 @@ class Choice(Kind):
         if word in self.words:
             return word
         meant = closest(word, self.words, self.habits)
-        hint = f"did you mean `{meant}`?" if meant else f"write one of {listing(self.words, 30)}"
+        hint = did_you_mean(meant, f"write one of {listing(self.words, 30)}")
         reading.report("JS212", node, text=_short(word), noun=self.noun, hint=hint)
         return BAD
 

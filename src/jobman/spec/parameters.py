@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from yaml.nodes import MappingNode, Node, ScalarNode
 
 from jobman.spec.reading import TEMPLATE, Reading, child
-from jobman.spec.suggest import closest, listing
+from jobman.spec.suggest import closest, did_you_mean, listing
 from jobman.spec.yaml import Scalar, is_null, plain_value, scalar_value
 
 MAX_LEVELS = 50
@@ -29,7 +29,7 @@ def define_parameters(
         else:
             meant = closest(name, written)
             known = f"it has {listing(written)}" if written else "it defines no `parameters`"
-            reading.report("JS802", None, name=name, hint=f"did you mean `{meant}`?" if meant else known)
+            reading.report("JS802", None, name=name, hint=did_you_mean(meant, known))
     reading.values = values
     for name, node in written.items():
         reading.values[name] = _expanded(name, values, (), node, reading)

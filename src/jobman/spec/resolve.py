@@ -15,7 +15,7 @@ from jobman.spec.resources import Shape
 from jobman.spec.shapes import Alternative, Alternatives, add, misfit
 from jobman.spec.shaping import Shapes, merge_requires
 from jobman.spec.site import Profile, Site
-from jobman.spec.suggest import closest, listing
+from jobman.spec.suggest import closest, did_you_mean, listing
 
 MAX_UNITS = 100_000
 MAX_NESTING = 50
@@ -34,7 +34,6 @@ class Unit:
         "kind",
         "name",
         "names",
-        "order",
         "origin",
         "parent",
         "reference",
@@ -49,7 +48,6 @@ class Unit:
         parent: Unit | None,
         context: Context,
         origin: Origin,
-        order: int,
     ) -> None:
         self.written: Any = written
         self.kind = "group" if isinstance(written, Group) else "task"
@@ -58,7 +56,6 @@ class Unit:
         self.parent: Unit | None = parent
         self.context = context
         self.origin = origin
-        self.order = order
         self.reference: Task | None = None
         self.children: list[Unit] = []
         self.names: dict[str, Unit] = {}
@@ -79,13 +76,18 @@ class Unit:
     def replicas(self) -> int:
         written = self.written
         if isinstance(written, Document):
-            return sum(unit.replicas * unit._inner_replicas for unit in self.children if not unit.is_service)
+            return self._inner_replicas
         if isinstance(written, Task) and written.matrix:
             total = 1
             for values in written.matrix.values():
                 total *= len(values)
             return total
         return written.replicas or 1
+
+    @property
+    def title(self) -> str:
+        """What to call it in a message: a name its author has given, or none."""
+        return f"`{self.name}`" if self.is_group or self.written.name else "this task"
 
     @property
     def level(self) -> int:
@@ -98,8 +100,8 @@ class Unit:
 
     @property
     def _inner_replicas(self) -> int:
-        """Replicas of tasks in one run of it."""
-        if not self.is_group:
+        """Replicas of tasks in one run of it; a task is one itself."""
+        if isinstance(self.written, Task):
             return 1
         return sum(unit.replicas * unit._inner_replicas for unit in self.children if not unit.is_service)
 
@@ -148,7 +150,7 @@ class _Resolver:
         origin = Origin("document", "", self.document.node)
         profiles = self._profiles(self.document, label_bound=True)
         context = site_context(self.site).inside(self.document, origin, profiles)
-        root = Unit(self.document, "", None, context, origin, 0)
+        root = Unit(self.document, "", None, context, origin)
         for name, shape in self.document.resources.items():
             self._check_named(name, shape)
         self._index_groups()
@@ -188,7 +190,7 @@ class _Resolver:
                 known = (
                     f"the groups are {listing(self.groups)}" if self.groups else "define it under `groups`"
                 )
-                hint = f"did you mean `{meant}`?" if meant else known
+                hint = did_you_mean(meant, known)
                 self.reading.report("JS307", child(task.node, "group"), name=name, hint=hint)
         circle = graph.find_cycle({name: edges.get(name, []) for name in self.groups})
         if circle:
@@ -233,7 +235,7 @@ class _Resolver:
         name = (reference.name if reference else None) or group.name
         origin = Origin("group", name, group.node)
         context = parent.context.inside(group, origin, self._profiles(group))
-        unit = Unit(group, name, parent, context, origin, len(parent.children))
+        unit = Unit(group, name, parent, context, origin)
         unit.reference = reference
         named_at = key_node(reference.node, "name" if reference.name else "group") if reference else None
         self._register(parent, unit, named_at or child(group.node, "name"))
@@ -243,7 +245,7 @@ class _Resolver:
     def _add_task(self, parent: Unit, task: Task, name: str) -> None:
         origin = Origin("task", name, task.node)
         context = parent.context.inside(task, origin, self._profiles(task))
-        unit = Unit(task, name, parent, context, origin, len(parent.children))
+        unit = Unit(task, name, parent, context, origin)
         self._register(parent, unit, child(task.node, "name"))
         rules.check_unit(unit, self.site, self.reading)
 
@@ -261,8 +263,10 @@ class _Resolver:
         parent.children.append(unit)
 
     def _profiles(self, written: Document | Group | Task, *, label_bound: bool = False) -> list[Profile]:
-        bound = [p.name for p in self.site.profiles.values() if _is_bound(p, self.document.labels)]
-        names = [*(bound if label_bound else ()), *written.given.get("profiles", ())]
+        names = list(written.given.get("profiles", ()))
+        if label_bound:
+            bound = [p.name for p in self.site.profiles.values() if _is_bound(p, self.document.labels)]
+            names = bound + names
         found = []
         for name in dict.fromkeys(names):
             if name in self.site.profiles:
@@ -274,7 +278,7 @@ class _Resolver:
                 if self.site.profiles
                 else "the settings have none"
             )
-            hint = f"did you mean `{meant}`?" if meant else known
+            hint = did_you_mean(meant, known)
             self.reading.report("JS805", child(written.node, "profiles"), culprit=name, name=name, hint=hint)
         return found
 
@@ -408,7 +412,7 @@ class _Resolver:
             self.reading.report(
                 "JS420",
                 key_node(unit.written.node, "requires"),
-                child=f"`{unit.name}`" if unit.is_group or unit.written.name else "this task",
+                child=unit.title,
                 parent=f"the group `{group.name}`",
                 key=key,
                 wanted=wanted,
@@ -429,7 +433,7 @@ class _Resolver:
                     "JS414",
                     child(unit.written.node, "resources"),
                     related=((child(group.written.node, "resources"), f"what `{group.name}` has"),),
-                    child=f"`{unit.name}`" if unit.is_group or unit.written.name else "this task",
+                    child=unit.title,
                     parent=f"the group `{group.name}`",
                     reason=reasons[0],
                 )

@@ -13,7 +13,7 @@ from jobman.spec.quantities import format_duration
 from jobman.spec.reading import Reading, child, key_node
 from jobman.spec.records import has_key, keys_of
 from jobman.spec.site import Site
-from jobman.spec.suggest import closest, listing
+from jobman.spec.suggest import closest, did_you_mean, listing
 
 if TYPE_CHECKING:
     from jobman.spec.resolve import Unit
@@ -48,7 +48,7 @@ def check_document(document: Document, root: Unit, site: Site, reading: Reading)
     _check_environment(document, reading)
     if site.default_flavor and site.default_flavor not in site.flavors:
         meant = closest(site.default_flavor, site.flavors)
-        hint = f"did you mean `{meant}`?" if meant else f"there are {listing(site.flavors) or 'no flavors'}"
+        hint = did_you_mean(meant, f"there are {listing(site.flavors) or 'no flavors'}")
         reading.report("JS810", None, name=site.default_flavor, hint=hint)
     _check_priority(document, site, reading)
     for unit in [root, *root.walk()]:
@@ -88,7 +88,7 @@ def _check_known(
     if name is None or not known or name in known:
         return
     meant = closest(name, known)
-    hint = f"did you mean `{meant}`?" if meant else f"they know {listing(known)}; add it under `{where}`"
+    hint = did_you_mean(meant, f"they know {listing(known)}; add it under `{where}`")
     reading.report(code, node, name=name, hint=hint)
 
 
@@ -269,13 +269,7 @@ def _check_ports(unit: Unit, reading: Reading) -> None:
         if not probe or probe.port.isdigit() or probe.port in names:
             continue
         meant = closest(probe.port, names)
-        hint = (
-            f"did you mean `{meant}`?"
-            if meant
-            else f"the ports are {listing(names)}"
-            if names
-            else "add it to `ports`"
-        )
+        hint = did_you_mean(meant, f"the ports are {listing(names)}" if names else "add it to `ports`")
         node = child(traced.origin.node, "checks", kind, "http" if check.http else "tcp", "port")
         reading.report("JS717", node, name=probe.port, hint=hint)
 
@@ -334,7 +328,7 @@ def _check_coordinator(unit: Unit, reading: Reading) -> None:
             if found.written.name and not found.is_group
         ]
         meant = reading.closest(name, known)
-        hint = f"did you mean `{meant}`?" if meant else f"it has {listing(known) or 'no named tasks'}"
+        hint = did_you_mean(meant, f"it has {listing(known) or 'no named tasks'}")
         reading.report("JS319", node, what="task", name=name, scope=scope, hint=hint)
     elif replica and not (re.fullmatch(r"[0-9]{1,9}", replica) and int(replica) < target.replicas):
         hint = f"`{name}` has {target.replicas}, counted from 0"
@@ -349,7 +343,7 @@ def _check_placement(unit: Unit, reading: Reading) -> None:
             if graph.lookup(unit, name) is None and name not in unit.names:
                 visible = [*unit.names, *(unit.parent.names if unit.parent else ())]
                 meant = reading.closest(name, visible)
-                hint = f"did you mean `{meant}`?" if meant else f"there are {listing(visible)}"
+                hint = did_you_mean(meant, f"there are {listing(visible)}")
                 reading.report("JS320", child(unit.written.node, "placement", key), name=name, hint=hint)
 
 

@@ -12,7 +12,7 @@ from jobman.spec.reading import Reading, child
 from jobman.spec.resources import TYPE_HABITS, TYPES, Shape
 from jobman.spec.shapes import MAX_AMOUNT, SIZED_TYPES, Alternative, Alternatives, Amount, Part, levels
 from jobman.spec.site import Site
-from jobman.spec.suggest import closest, listing
+from jobman.spec.suggest import closest, did_you_mean, listing
 
 MAX_LEVELS = 50
 _CONTAINERS = ("node", "socket", "slot")
@@ -90,9 +90,7 @@ class Shapes:
             return ((self.site.flavors[name],),)
         known = [*self.named, *self.site.flavors]
         meant = self.reading.closest(name, known)
-        hint = (
-            f"did you mean `{meant}`?" if meant else _what_is_known(list(self.named), list(self.site.flavors))
-        )
+        hint = did_you_mean(meant, _what_is_known(list(self.named), list(self.site.flavors)))
         self.reading.report("JS408", node, culprit=name, name=name, hint=hint)
         return None
 
@@ -188,11 +186,7 @@ class _Tree:
             return True
         known = [*TYPES, *self.site.resource_types]
         meant = closest(shape.type, known, TYPE_HABITS)
-        hint = (
-            f"did you mean `{meant}`?"
-            if meant
-            else "a site's own types are listed under `resource_types` in the settings"
-        )
+        hint = did_you_mean(meant, "a site's own types are listed under `resource_types` in the settings")
         self.reading.report("JS410", child(shape.node, "type"), type=shape.type, hint=hint)
         return False
 

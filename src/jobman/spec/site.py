@@ -31,7 +31,3 @@ class Site(msgspec.Struct, frozen=True, kw_only=True):
     profiles: dict[str, Profile] = {}
     queues: tuple[str, ...] = ()
     priorities: tuple[str, ...] = ()
-
-
-BARE = Site()
-"""A site without settings."""

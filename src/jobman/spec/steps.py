@@ -10,7 +10,7 @@ from jobman.spec.kinds import Kind, Schema, Text
 from jobman.spec.names import FREE, PATH
 from jobman.spec.reading import BAD, Reading, child
 from jobman.spec.records import Key, Of, Record
-from jobman.spec.suggest import closest, listing
+from jobman.spec.suggest import closest, did_you_mean, listing
 
 
 class Stage(Record, frozen=True, kw_only=True, tag="stage", tag_field="name"):
@@ -64,7 +64,7 @@ class Step(Kind):
         kind = STEP_KINDS.get(str(name.value))
         if kind is None:
             meant = closest(str(name.value), STEP_KINDS, _STEP_HABITS)
-            hint = f"did you mean `{meant}`?" if meant else f"known steps are {listing(STEP_KINDS)}"
+            hint = did_you_mean(meant, f"known steps are {listing(STEP_KINDS)}")
             reading.report("JS603", name, name=name.value, hint=hint)
             return BAD
         pairs = [(key, value) for key, value in node.value if key.value != "name"]

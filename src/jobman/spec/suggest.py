@@ -39,6 +39,11 @@ def distance(a: str, b: str, limit: int = 10) -> int:
     return last[-1]
 
 
+def did_you_mean(meant: str | None, otherwise: str) -> str:
+    """The advice for a word that is not known: the one that was meant, or what there is instead."""
+    return f"did you mean `{meant}`?" if meant else otherwise
+
+
 def listing(words: Iterable[str], most: int = 12) -> str:
     """Names for a sentence: `a`, `b` and `c`, shortened where there are many."""
     names = [f"`{word}`" for word in words]
