@@ -1,5 +1,6 @@
 """Laws of the conductor, over random documents, random outcomes and interruptions at random moments."""
 
+import msgspec
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
@@ -7,7 +8,9 @@ from jobman.api import loads
 from jobman.control import happenings as h
 from jobman.control.conductor import Conductor
 from jobman.control.failures import Failure
+from jobman.control.keeping import cleared_record, job_state, replica_record, restore, task_record
 from jobman.control.states import FINAL
+from jobman.control.store.records import JobRecord
 from tests.control.world import World
 
 ONE = "resources: {type: node, count: 1}"
@@ -137,6 +140,49 @@ def test_the_same_record_leads_to_the_same_requests(world, interruptions):
     lead(world, interruptions)
     again = Conductor(world.conductor.plan)
     assert [again.take(happening, now) for happening, now in world.told] == world.answers
+
+
+class Forgetful(Recorder):
+    """A world whose conductor dies and is brought back from its records before some of the things it is told."""
+
+    def __init__(self, text, script, slots, deaths):
+        super().__init__(text, script, slots)
+        self.deaths = deaths
+        self.tasks, self.replicas = {}, {}
+
+    def tell(self, happening):
+        if len(self.told) in self.deaths:
+            job = JobRecord(id="j", number=1, name="j", owner="me", submitted_at=0.0)
+            job.conductor = msgspec.json.decode(msgspec.json.encode(job_state(self.conductor)))
+            job.state = str(self.conductor.outcome or "running")
+            plan = self.conductor.plan
+            self.conductor = restore(plan, job, self.tasks.values(), self.replicas.values())
+        super().tell(happening)
+        conductor = self.conductor
+        for replica in conductor.touched.values():
+            self.replicas[replica.key] = replica_record(replica, "j")
+        for key, unit in conductor.cleared.items():
+            self.replicas[key] = cleared_record(key, unit, conductor.attempts.get(key, 0), "j")
+        for run in conductor.touched_runs.values():
+            record = task_record(run, "j")
+            self.tasks[record.scope, record.unit] = record
+        for prefix, unit in conductor.cleared_runs:
+            self.tasks.pop((prefix.rstrip("/"), unit), None)
+        conductor.touched, conductor.touched_runs = {}, {}
+        conductor.cleared, conductor.cleared_runs = {}, {}
+
+
+@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.filter_too_much])
+@given(worlds(), INTERRUPTIONS, st.sets(st.integers(1, 60), max_size=6))
+def test_a_conductor_brought_back_from_its_records_goes_on_as_if_nothing_had_happened(
+    world, interruptions, deaths
+):
+    forgetful = Forgetful(world.text, world.script, world.slots, deaths)
+    lead(world, interruptions)
+    lead(forgetful, interruptions)
+    assert forgetful.launched == world.launched
+    assert forgetful.answers == world.answers
+    assert forgetful.finish == world.finish
 
 
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.filter_too_much])

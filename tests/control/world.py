@@ -110,7 +110,7 @@ class World:
         return self
 
     def state(self, key: str) -> str:
-        return str(self.conductor.replica(key).state)
+        return str(self.conductor.state_of(key))
 
     @property
     def is_settled(self) -> bool:

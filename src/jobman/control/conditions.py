@@ -62,10 +62,10 @@ def _one_failed(others: list[Run | None]) -> Answer:
 
 
 def _turn_of_cleanup(run: Run) -> Answer:
-    others = [other for other in run.scope.work if other.unit.when == "success"]
-    if any(other.outcome is None for other in others):
+    if run.scope.unsettled:
         return Answer.LATER
     if run.unit.when == "always":
         return Answer.NOW
+    others = [other for other in run.scope.work if other.unit.when == "success"]
     has_failed = run.scope.failed or any(other.outcome is State.FAILED for other in others)
     return Answer.NOW if has_failed else Answer.NEVER

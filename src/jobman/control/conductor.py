@@ -1,103 +1,206 @@
 """The conductor: what to do next for a job, given what is known and what just happened.
 
 Pure: time is an argument, nothing is read or written. The same happenings in the same order give the same
-requests, so a job can be followed again from its record.
+requests. It looks only at runs that something happened to: they stand on its agenda.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
+from heapq import heappop, heappush
+from itertools import count
+
+import msgspec
 
 from jobman.control import happenings as h
 from jobman.control.conditions import Answer, Edges, may_start
 from jobman.control.failures import Decision, Failure, decide, delay, limit_of
 from jobman.control.outcomes import outcome_of_scope, verdict_of_job, verdict_of_run
 from jobman.control.runs import Replica, Run, Scope, units_by_parent
-from jobman.control.states import FINAL, LIVE, OCCUPYING, State
-from jobman.plan.model import Plan
+from jobman.control.states import LIVE, OCCUPYING, State
+from jobman.plan.model import Plan, Unit
 
 TIMEOUT = "timeout"
 CANCELLED = "cancelled"
+UNHEALTHY = "unhealthy"
+SUSPENDED = "suspended"
 SERVICE_ENDS = "its scope is over"
+LATE = "it did not start within its window"
 _LONGEST_REST = 300.0
 
 
-class Conductor:
-    """Leads one job from its plan to its end."""
+class Change(msgspec.Struct, frozen=True):
+    """A replica took a new state."""
 
-    def __init__(self, plan: Plan) -> None:
+    replica: str
+    attempt: int
+    old: State
+    new: State
+
+
+class Conductor:
+    """Leads one job from its plan to its end.
+
+    `earliest` and `latest` bound its start. Replicas in `done` count as succeeded from the beginning.
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        *,
+        earliest: float | None = None,
+        latest: float | None = None,
+        done: Collection[str] = (),
+    ) -> None:
         self.plan = plan
+        self.earliest = earliest
+        self.latest = latest
+        self.done = frozenset(done)
         self.edges: Edges = {}
+        self._dependents: dict[str, list[str]] = {}
         for edge in plan.edges:
             self.edges.setdefault(edge.unit, []).append((edge.after, edge.when))
+            self._dependents.setdefault(edge.after, []).append(edge.unit)
         self._units = units_by_parent(plan)
-        self.root = Scope(self._units, None)
+        self._rank = {unit.id: place for place, unit in enumerate(plan.units)}
         self.open_gates: set[str] = set()
         self.held = plan.policies.hold
         self.released = False
         self.cancelled = False
         self.outcome: State | None = None
+        self.failure: tuple[str, Failure] | None = None
+        """The first failure for good: which replica, and how."""
         self.restarts = 0
         self.restart_at: float | None = None
-        self._verdict: State | None = None
-        self._attempts: dict[str, int] = {}
+        self.verdict: State | None = None
+        self.has_begun = False
+        self.attempts: dict[str, int] = {}
         """The last attempt of every replica there ever was: a number is never given twice."""
-        self._replicas = {replica.key: replica for replica in self.root.walk()}
+        self.changes: list[Change] = []
+        """What changed since somebody last took it from here; so too `touched` and `cleared`."""
+        self.touched: dict[str, Replica] = {}
+        self.touched_runs: dict[tuple[str, str], Run] = {}
+        self.cleared: dict[str, str] = {}
+        """Replicas that are new again because something around them starts over, with their units."""
+        self.cleared_runs: dict[tuple[str, str], None] = {}
+        self._now = 0.0
+        self._forget_everything()
+        self.root = self.open(None)
+
+    def _forget_everything(self) -> None:
+        self.tasks: dict[State, int] = {}
+        """Replicas of tasks by state, over all scopes, services apart."""
+        self._replicas: dict[str, Replica] = {}
+        self._runs_of: dict[str, dict[int, Run]] = {}
+        self._agenda: dict[int, Run] = {}
+        self._ending: dict[int, Scope] = {}
+        self._crowded: list[tuple[int, str, int, Run]] = []
+        self._queued: dict[str, Replica] = {}
+        self._dues: list[tuple[float, str, int, Replica]] = []
+        self._entries = count()
+        """Numbers for the entries of heaps, so that equal ones are never compared by what they hold."""
         self._requests: list[h.Request] = []
 
+    # -- looking ----------------------------------------------------------------------------------
+
     def replica(self, key: str) -> Replica:
-        """A replica by its key, such as `train.0/test.3`."""
+        """A replica by its key, such as `train.0/test.3`; KeyError where it was never more than counted."""
         return self._replicas[key]
+
+    def run_of(self, key: str) -> tuple[Run, int]:
+        """The run a replica belongs to, and its number there; KeyError where there is none now."""
+        path, _, index = key.rpartition(".")
+        around, _, name = path.rpartition("/")
+        scope: Scope | None = self.root if not around else self._replicas[around].scope
+        for run in scope.order if scope is not None else ():
+            if run.unit.name == name:
+                return run, int(index)
+        raise KeyError(key)
+
+    def state_of(self, key: str) -> State:
+        run, index = self.run_of(key)
+        return run.state_of(index)
+
+    def live(self) -> Iterator[Replica]:
+        """Every replica that is under way, of tasks and of groups."""
+        return (replica for replica in self.root.walk() if replica.state in LIVE)
+
+    def queued(self) -> Iterator[Replica]:
+        """Every replica that has asked for resources."""
+        return (replica for replica in self.root.walk() if replica.state is State.QUEUED)
 
     def due(self) -> float | None:
         """When to be told that time has passed, if nothing else happens before."""
-        moments = [replica.due for replica in self.root.walk() if replica.due is not None]
-        return min([*moments, *([self.restart_at] if self.restart_at is not None else [])], default=None)
+        if self.outcome is not None:
+            return None
+        while self._dues and self._dues[0][3].due != self._dues[0][0]:
+            heappop(self._dues)
+        moments = [self._dues[0][0]] if self._dues else []
+        moments += [] if self.restart_at is None else [self.restart_at]
+        if not self.has_begun:
+            moments += [moment for moment in (self.earliest, self.latest) if moment is not None]
+        return min(moments, default=None)
+
+    # -- learning ---------------------------------------------------------------------------------
 
     def take(self, happening: h.Happening, now: float) -> list[h.Request]:
         """Learn what happened; returns what is to be done because of it, in order."""
         self._requests = []
         if self.outcome is None:
-            self._learn(happening, now)
-            self._keep_time(now)
-            while self._pass(self.root, now):
-                pass
+            self._now = now
+            self._learn(happening)
+            self._keep_time()
+            self._settle()
         return self._requests
 
-    # -- learning ---------------------------------------------------------------------------------
-
-    def _learn(self, happening: h.Happening, now: float) -> None:
+    def _learn(self, happening: h.Happening) -> None:
         match happening:
             case h.Granted(replica=key):
-                self._granted(key, now)
-            case h.Started(replica=key, attempt=attempt):
-                if replica := self._current(key, attempt):
-                    self._started(replica, now)
-            case h.BecameReady(replica=key, attempt=attempt):
-                if replica := self._current(key, attempt):
-                    replica.ready = True
-            case h.Ended(replica=key, attempt=attempt, failure=failure):
-                if replica := self._current(key, attempt):
-                    self._ended(replica, failure, now)
+                self._granted(key)
             case h.GateOpened(name=name):
                 self.open_gates.add(name)
+                self._look_everywhere()
             case h.Held():
                 self.held = True
+                self._suspend()
             case h.Released():
                 self.held, self.released = False, True
+                self._resume()
+                self._look_everywhere()
             case h.Cancelled():
                 self.cancelled = True
                 self.restart_at = None
                 self._end_scope(self.root)
+            case h.Extended(seconds=seconds, unit=unit):
+                self._extend(seconds, unit)
+            case h.Started() | h.PassedStart() | h.BecameReady() | h.BecameUnhealthy() | h.Ended():
+                if replica := self._current(happening.replica, happening.attempt):
+                    self._learn_of(replica, happening)
+
+    def _learn_of(self, replica: Replica, happening: h.Happening) -> None:
+        match happening:
+            case h.Started():
+                self._started(replica)
+            case h.PassedStart():
+                self._begun(replica)
+            case h.BecameReady(ready=ready):
+                if replica.state is State.RUNNING:
+                    self._set_ready(replica, ready)
+            case h.BecameUnhealthy():
+                self._stop(replica, UNHEALTHY)
+            case h.Ended(failure=failure):
+                if not replica.run.unit.local:
+                    self._requests.append(h.GiveBack(replica.key))
+                self._over(replica, failure)
 
     def _current(self, key: str, attempt: int) -> Replica | None:
         """The replica of a message, unless the message is about an attempt that is history."""
         replica = self._replicas.get(key)
         if replica is None or replica.attempt != attempt or replica.state not in LIVE:
             return None
-        return replica if replica.scope is None else None
+        return replica if replica.run.unit.kind == "task" else None
 
-    def _granted(self, key: str, now: float) -> None:
+    def _granted(self, key: str) -> None:
         replica = self._replicas.get(key)
         if replica is None or replica.state is not State.QUEUED:
             return
@@ -105,75 +208,114 @@ class Conductor:
             self._launch(replica)
             return
         self._begin_attempt(replica)
-        replica.scope = Scope(self._units, replica, self._attempts)
-        self._replicas.update({inner.key: inner for inner in replica.scope.walk()})
-        self._started(replica, now)
+        replica.scope = self.open(replica)
+        self._started(replica)
 
     def _begin_attempt(self, replica: Replica) -> None:
         replica.attempt += 1
-        self._attempts[replica.key] = replica.attempt
-        replica.change(State.STARTING)
+        self.attempts[replica.key] = replica.attempt
+        replica.exit_code, replica.reason = None, ""
+        self._change(replica, State.STARTING)
 
     def _launch(self, replica: Replica) -> None:
         self._begin_attempt(replica)
         self._requests.append(h.Launch(replica.key, replica.attempt))
 
-    def _started(self, replica: Replica, now: float) -> None:
+    def _started(self, replica: Replica) -> None:
         if replica.state is not State.STARTING:
             return
-        replica.change(State.RUNNING)
-        replica.begun = True
+        self._change(replica, State.RUNNING)
+        self.has_begun = True
         unit = replica.run.unit
-        replica.ready = unit.kind == "task" and not _has_ready_check(replica)
-        replica.due = None if unit.duration is None else now + unit.duration
-
-    def _ended(self, replica: Replica, failure: Failure | None, now: float) -> None:
-        if not replica.run.unit.local:
-            self._requests.append(h.GiveBack(replica.key))
-        self._over(replica, failure, now)
-
-    def _over(self, replica: Replica, failure: Failure | None, now: float) -> None:
-        """An attempt, or the scope of a group's replica, has come to its end."""
-        replica.due = None
-        replica.ready = False
-        why, replica.stopping_for = replica.stopping_for, None
-        if why == TIMEOUT:
-            self._failed(replica, Failure(TIMEOUT), now)
-        elif why == SERVICE_ENDS:
-            replica.change(State.SUCCEEDED)
-        elif why is not None:
-            replica.change(State.SUCCEEDED if failure is None else State.CANCELLED)
-        elif failure is not None:
-            self._failed(replica, failure, now)
-        elif replica.run.unit.policies.restart == "always":
-            self._start_again(replica, now)
+        checks = unit.policies.checks if unit.kind == "task" else None
+        if checks is None or checks.started is None:
+            self._begun(replica)
+        if unit.kind == "group":
+            self._notice_readiness(replica)
         else:
-            replica.change(State.SUCCEEDED)
+            self._set_ready(replica, checks is None or checks.ready is None)
+        if unit.duration is not None:
+            self._set_due(replica, self._now + unit.duration)
 
-    def _failed(self, replica: Replica, failure: Failure, now: float) -> None:
+    def _begun(self, replica: Replica) -> None:
+        if not replica.begun:
+            replica.begun = True
+            replica.run.begun += 1
+            self._touch(replica)
+            self._tell_dependents(replica.run)
+
+    def _set_ready(self, replica: Replica, ready: bool) -> None:
+        if replica.ready is not ready:
+            replica.ready = ready
+            replica.run.ready += 1 if ready else -1
+            self._touch(replica)
+            self._tell_dependents(replica.run)
+            if replica.run.scope.owner is not None:
+                self._notice_readiness(replica.run.scope.owner)
+
+    def _notice_readiness(self, owner: Replica) -> None:
+        """A group is ready when all its tasks with a ready check are, and the groups in it."""
+        if owner.state is State.RUNNING and owner.scope is not None:
+            watched = [run for run in owner.scope.order if run.unit.kind == "group" or _has_ready_check(run.unit)]
+            self._set_ready(owner, all(run.is_ready for run in watched))
+
+    # -- ends of attempts -------------------------------------------------------------------------
+
+    def _over(self, replica: Replica, failure: Failure | None) -> None:
+        """An attempt, or the scope of a group's replica, has come to its end."""
+        replica.due = replica.left = None
+        replica.frozen = False
+        self._set_ready(replica, False)
+        why, replica.stopping_for = replica.stopping_for, None
+        if why in (TIMEOUT, UNHEALTHY):
+            self._failed(replica, Failure(why, failure.exit_code if failure else None))
+        elif why == SERVICE_ENDS:
+            self._change(replica, State.SUCCEEDED)
+        elif why == SUSPENDED and failure is not None:
+            self._rest(replica, self._now)
+        elif why is not None:
+            self._change(replica, State.SUCCEEDED if failure is None else State.CANCELLED)
+        elif failure is not None:
+            self._failed(replica, failure)
+        elif replica.run.unit.policies.restart == "always":
+            self._start_again(replica)
+        else:
+            replica.exit_code = 0
+            self._change(replica, State.SUCCEEDED)
+
+    def _failed(self, replica: Replica, failure: Failure) -> None:
         decision = decide(replica, failure, self.plan)
+        replica.exit_code, replica.reason = failure.exit_code, failure.reason
         if self.cancelled or replica.run.verdict is not None:
-            replica.change(State.FAILED)
+            self._fail(replica, failure)
         elif decision.action == "retry":
             replica.retries += decision.counts
-            self._rest(replica, now + decision.delay)
+            self._rest(replica, self._now + decision.delay)
         elif decision.action == "ignore":
-            replica.change(State.SUCCEEDED)
+            self._change(replica, State.SUCCEEDED)
         elif decision.action == "fail" and replica.run.unit.policies.restart in ("on-failure", "always"):
-            self._start_again(replica, now)
+            self._start_again(replica)
         else:
-            replica.change(State.FAILED)
+            self._fail(replica, failure)
             self._spread(replica, decision)
 
-    def _start_again(self, replica: Replica, now: float) -> None:
+    def _fail(self, replica: Replica, failure: Failure) -> None:
+        self._change(replica, State.FAILED)
+        if self.failure is None and replica.run.unit.kind == "task":
+            self.failure = (replica.key, failure)
+
+    def _start_again(self, replica: Replica) -> None:
         """In place, at longer and longer intervals for one that keeps ending."""
         pause = min(_LONGEST_REST, 2.0**replica.restarts)
         replica.restarts += 1
-        self._rest(replica, now + pause)
+        self._rest(replica, self._now + pause)
 
     def _rest(self, replica: Replica, until: float) -> None:
-        replica.change(State.RESTING)
-        replica.due = until
+        self._change(replica, State.RESTING)
+        self._set_due(replica, until)
+        if replica.scope is not None:
+            self._clear(replica.scope)
+            replica.scope = None
 
     def _spread(self, replica: Replica, decision: Decision) -> None:
         """A failure that is not the replica's alone."""
@@ -184,7 +326,7 @@ class Conductor:
             self.root.failed = True
             self._end_scope(self.root)
         elif decision.action == "restart-group" and owner is not None:
-            owner.restarting = True
+            owner.restarting = "failure"
             self._end_scope(replica.run.scope, also_cleanup=True)
 
     # -- stopping ---------------------------------------------------------------------------------
@@ -195,215 +337,455 @@ class Conductor:
         for run in scope.work:
             if run.unit.when != "always" or also_cleanup:
                 self._close(run, State.CANCELLED)
+        self._look_at(*scope.order)
+        if scope.owner is not None:
+            self._touch(scope.owner)
 
     def _close(self, run: Run, verdict: State) -> None:
         """Decide a run: what waits is cancelled, what lives is stopped."""
         if run.verdict is None:
             run.verdict = verdict
-            for replica in run.replicas:
+            self._touch_run(run)
+            for replica in list(run.replicas.values()):
                 self._stop(replica, CANCELLED)
+            self._give_up(run, State.CANCELLED)
+
+    def _give_up(self, run: Run, state: State) -> None:
+        """Replicas of a run that never left the line leave it."""
+        count = run.give_up_waiting(state)
+        if count:
+            self._count(run.unit, State.WAITING, -count)
+            self._count(run.unit, state, count)
+            self._touch_run(run)
 
     def _stop(self, replica: Replica, why: str) -> None:
         if replica.state in (State.WAITING, State.RESTING):
             replica.due = None
-            replica.change(State.CANCELLED)
+            self._change(replica, State.CANCELLED)
         elif replica.state is State.QUEUED:
             self._requests.append(h.Withdraw(replica.key))
-            replica.change(State.CANCELLED)
+            self._change(replica, State.CANCELLED)
         elif replica.state in (State.STARTING, State.RUNNING):
             replica.stopping_for = why
-            replica.due = None
-            replica.change(State.STOPPING)
+            replica.due = replica.left = None
+            replica.frozen = False  # Whoever stops it lets it go on first, so that it can hear of it.
+            self._change(replica, State.STOPPING)
             if replica.scope is not None:
                 self._end_scope(replica.scope)
             else:
                 self._requests.append(h.Stop(replica.key, replica.attempt, why))
+        elif replica.state is State.STOPPING and replica.stopping_for == SUSPENDED:
+            # It was to come back, and now it is not.
+            replica.stopping_for = why
+            self._touch(replica)
+
+    # -- suspending -------------------------------------------------------------------------------
+
+    def _suspend(self) -> None:
+        """What `suspend` says of running work when the job is held; without it, it runs on."""
+        for replica in list(self._outermost()):
+            if replica.run.unit.policies.suspend == "freeze":
+                self._freeze(replica)
+            elif replica.run.unit.kind == "group":
+                replica.restarting = SUSPENDED
+                self._touch(replica)
+                self._end_scope(replica.scope or self.root, also_cleanup=True)
+            else:
+                self._stop(replica, SUSPENDED)
+
+    def _outermost(self) -> Iterator[Replica]:
+        """Running replicas that suspending concerns; a group that is requeued goes as a whole."""
+        stack = [self.root]
+        while stack:
+            for run in stack.pop().order:
+                for replica in run.replicas.values():
+                    way = run.unit.policies.suspend
+                    if replica.state not in (State.STARTING, State.RUNNING) or way is None:
+                        if replica.scope is not None and replica.state is State.RUNNING:
+                            stack.append(replica.scope)
+                    elif run.unit.kind == "group" and way == "freeze":
+                        stack.extend([replica.scope] if replica.scope is not None else [])
+                        yield replica
+                    else:
+                        yield replica
+
+    def _freeze(self, replica: Replica) -> None:
+        if replica.frozen or replica.state is not State.RUNNING:
+            return
+        replica.frozen = True
+        if replica.due is not None:
+            replica.left, replica.due = replica.due - self._now, None
+        self._touch(replica)
+        if replica.run.unit.kind == "task":
+            self._requests.append(h.Freeze(replica.key, replica.attempt))
+
+    def _resume(self) -> None:
+        for replica in list(self.root.walk()):
+            if replica.frozen and replica.state is State.RUNNING:
+                if replica.left is not None:
+                    self._set_due(replica, self._now + replica.left)
+                self._thaw(replica)
+
+    def _thaw(self, replica: Replica) -> None:
+        replica.frozen, replica.left = False, None
+        self._touch(replica)
+        if replica.run.unit.kind == "task":
+            self._requests.append(h.Thaw(replica.key, replica.attempt))
+
+    def _extend(self, seconds: float, unit: str | None) -> None:
+        for replica in list(self.root.walk()):
+            wanted = unit is None or replica.run.unit.id == unit or unit.startswith(f"{replica.run.unit.id}/")
+            if not wanted or replica.state is not State.RUNNING:
+                continue
+            if replica.left is not None:
+                replica.left += seconds
+            elif replica.due is not None:
+                self._set_due(replica, replica.due + seconds)
+            if replica.run.unit.kind == "task" and replica.run.unit.duration is not None:
+                self._requests.append(h.Prolong(replica.key, replica.attempt, seconds))
+
+    # -- bookkeeping ------------------------------------------------------------------------------
+
+    def _change(self, replica: Replica, new: State) -> None:
+        old, run = replica.state, replica.run
+        run.move(replica, new)
+        replica.since = self._now
+        self._count(run.unit, old, -1)
+        self._count(run.unit, new, 1)
+        if new is State.QUEUED:
+            self._queued[replica.key] = replica
+        elif old is State.QUEUED:
+            del self._queued[replica.key]
+        self.changes.append(Change(replica.key, replica.attempt, old, new))
+        self._touch(replica)
+        self._look_at(run)
+
+    def _count(self, unit: Unit, state: State, step: int) -> None:
+        if unit.kind == "task" and not unit.service:
+            self.tasks[state] = self.tasks.get(state, 0) + step
+
+    def _touch(self, replica: Replica) -> None:
+        self.touched[replica.key] = replica
+        self.cleared.pop(replica.key, None)
+        self._touch_run(replica.run)
+
+    def _touch_run(self, run: Run) -> None:
+        self.touched_runs[run.scope.prefix, run.unit.id] = run
+        self.cleared_runs.pop((run.scope.prefix, run.unit.id), None)
+
+    def reinstate(self, replica: Replica, state: State) -> None:
+        """Put a replica back as it was before a restart."""
+        run = replica.run
+        old = replica.state
+        run.set(replica, state)
+        self._count(run.unit, old, -1)
+        self._count(run.unit, state, 1)
+        run.begun += replica.begun
+        run.ready += replica.ready
+        if state is State.QUEUED:
+            self._queued[replica.key] = replica
+        if replica.due is not None:
+            heappush(self._dues, (replica.due, replica.key, next(self._entries), replica))
+
+    def settle_in(self) -> None:
+        """After everything was put back: count again, and look at everything once."""
+        for run in [run for runs in self._runs_of.values() for run in runs.values()]:
+            if run.verdict is not None or run.outcome is not None:
+                self._give_up(run, State.SKIPPED if run.outcome is State.SKIPPED else State.CANCELLED)
+            run.scope.recount()
+            self._ending[id(run.scope)] = run.scope
+        self._look_everywhere()
+        self.touched, self.touched_runs, self.changes = {}, {}, []
+
+    def _set_due(self, replica: Replica, due: float) -> None:
+        replica.due = due
+        heappush(self._dues, (due, replica.key, next(self._entries), replica))
+        self._touch(replica)
+
+    def make(self, run: Run, index: int) -> Replica:
+        """A replica that is more than counted from now on; attempts go on counting when a group starts over."""
+        known = run.replicas.get(index)
+        if known is None:
+            known = run.replica(index)
+            known.attempt = self.attempts.get(known.key, 0)
+            self._replicas[known.key] = known
+        return known
+
+    def open(self, owner: Replica | None) -> Scope:
+        """A new scope: the job's, or that of a group's replica."""
+        scope = Scope(self._units, owner)
+        for run in scope.order:
+            self._runs_of.setdefault(run.unit.id, {})[id(run)] = run
+            self._count(run.unit, State.WAITING, run.unit.replicas)
+        self._look_at(*scope.order[: scope.barrier + 1])
+        self._ending[id(scope)] = scope
+        for key in self.done:
+            if key.startswith(scope.prefix) and "/" not in key[len(scope.prefix) :]:
+                self._mark_done(scope, key)
+        return scope
+
+    def _mark_done(self, scope: Scope, key: str) -> None:
+        name, _, index = key[len(scope.prefix) :].rpartition(".")
+        for run in scope.order:
+            if run.unit.name == name and not run.unit.cleanup and not run.unit.service:
+                replica = self.make(run, int(index))
+                replica.begun = True
+                run.begun += 1
+                run.set(replica, State.SUCCEEDED)
+                self._count(run.unit, State.WAITING, -1)
+                self._count(run.unit, State.SUCCEEDED, 1)
+                self._touch(replica)
+
+    def _clear(self, scope: Scope) -> None:
+        """Forget a scope that starts over, with everything inside."""
+        for replica in scope.walk():
+            self.cleared[replica.key] = replica.run.unit.id
+            self._replicas.pop(replica.key, None)
+            self.touched.pop(replica.key, None)
+        stack = [scope]
+        while stack:
+            for run in stack.pop().order:
+                self._runs_of.get(run.unit.id, {}).pop(id(run), None)
+                self._agenda.pop(id(run), None)
+                self.cleared_runs[run.scope.prefix, run.unit.id] = None
+                self.touched_runs.pop((run.scope.prefix, run.unit.id), None)
+                for state, count in run.tally.items():
+                    self._count(run.unit, state, -count)
+                stack.extend(r.scope for r in run.replicas.values() if r.scope is not None)
+
+    def _look_at(self, *runs: Run) -> None:
+        for run in runs:
+            self._agenda[id(run)] = run
+
+    def _look_everywhere(self) -> None:
+        for runs in self._runs_of.values():
+            self._look_at(*runs.values())
+
+    def _tell_dependents(self, run: Run) -> None:
+        """Those who wait for a run look again: in its scope, and in the scopes inside that."""
+        for unit_id in self._dependents.get(run.unit.id, ()):
+            self._look_at(*self._runs_of.get(unit_id, {}).values())
 
     # -- moving on --------------------------------------------------------------------------------
 
-    def _keep_time(self, now: float) -> None:
+    def _keep_time(self) -> None:
+        now = self._now
         if self.restart_at is not None and self.restart_at <= now:
             self._start_over()
-        for replica in list(self.root.walk()):
-            if replica.due is None or replica.due > now:
+        if not self.has_begun and self.latest is not None and self.latest <= now:
+            self.failure = self.failure or ("", Failure(LATE))
+            self.root.failed = True
+            self.latest = None
+            self._end_scope(self.root)
+        if not self.has_begun and self.earliest is not None and self.earliest <= now:
+            self.earliest = None
+            self._look_everywhere()
+        while self._dues and self._dues[0][0] <= now:
+            due, _, _, replica = heappop(self._dues)
+            if replica.due != due:
                 continue
+            replica.due = None
             if replica.state is State.RESTING:
-                replica.due = None
-                replica.change(State.WAITING)
+                self._change(replica, State.WAITING)
             else:
                 self._stop(replica, TIMEOUT)
 
     def _start_over(self) -> None:
         """The whole job once more."""
         self.restart_at = None
-        self.root = Scope(self._units, None, self._attempts)
-        self._replicas = {replica.key: replica for replica in self.root.walk()}
+        self._clear(self.root)
+        requests = self._requests
+        self._forget_everything()
+        self._requests = requests
+        self.root = self.open(None)
 
-    def _pass(self, scope: Scope, now: float) -> bool:
-        """One look at a scope and the scopes inside; whether anything changed."""
-        if self.outcome is not None or self.restart_at is not None:
-            return False
-        changed = False
-        for inner in _live_scopes(scope):
-            changed = self._pass(inner, now) or changed
-            changed = _notice_readiness(inner) or changed
-        changed = self._decide(scope) or changed
-        changed = self._start(scope) or changed
-        return self._finish(scope, now) or changed
+    def _settle(self) -> None:
+        """Look at every run something happened to, until nothing happens any more."""
+        while self.outcome is None and self.restart_at is None:
+            if self._agenda:
+                runs = sorted(self._agenda.values(), key=self._order)
+                self._agenda = {}
+                self._judge()
+                for run in runs:
+                    self._decide(run)
+                for run in runs:
+                    self._start(run)
+            elif self._ending:
+                _, scope = self._ending.popitem()
+                self._finish(scope)
+            elif self._crowded and self._free_in_job() > 0:
+                self._look_at(heappop(self._crowded)[3])
+            else:
+                return
 
-    def _decide(self, scope: Scope) -> bool:
-        changed = False
-        if scope.owner is None and self._verdict is None:
-            self._verdict = verdict_of_job(scope, self.plan)
-            if self._verdict is not None:
-                self._end_scope(scope)
-        for run in scope.runs.values():
-            if run.outcome is not None:
-                continue
-            if run.verdict is None and not run.unit.service and (verdict := verdict_of_run(run)) is not None:
+    def _order(self, run: Run) -> tuple[int, str]:
+        return self._rank[run.unit.id], run.scope.prefix
+
+    def _judge(self) -> None:
+        if self.verdict is None:
+            self.verdict = verdict_of_job(self.tasks, self.plan)
+            if self.verdict is not None:
+                self._end_scope(self.root)
+
+    def _decide(self, run: Run) -> None:
+        if run.outcome is not None or self._is_stale(run):
+            return
+        if run.verdict is None and not run.unit.service:
+            verdict = verdict_of_run(run)
+            if verdict is not None:
                 self._close(run, verdict)
-                changed = True
-            if run.is_over:
-                run.outcome = run.verdict or verdict_of_run(run)
-                changed = True
-        return changed
+        if run.is_over:
+            run.outcome = run.verdict or verdict_of_run(run)
+            self._touch_run(run)
+            self._decided(run)
 
-    def _start(self, scope: Scope) -> bool:
-        changed = False
-        for run in scope.runs.values():
-            if run.outcome is None and run.verdict is None and not self.held:
-                changed = self._start_run(run) or changed
-            if run.unit.blocks and run.outcome is None:
-                break
-        return changed
+    def _is_stale(self, run: Run) -> bool:
+        return id(run) not in self._runs_of.get(run.unit.id, ())
 
-    def _start_run(self, run: Run) -> bool:
+    def _decided(self, run: Run) -> None:
+        """A run has its outcome: others may move."""
+        scope = run.scope
+        self._ending[id(scope)] = scope
+        self._tell_dependents(run)
+        if not run.unit.service:
+            scope.undecided -= 1
+            if run.unit.when == "success":
+                scope.unsettled -= 1
+                if not scope.unsettled:
+                    self._look_at(*(other for other in scope.order if other.unit.cleanup))
+        if run.unit.blocks:
+            self._look_at(*scope.move_barrier())
+
+    def _start(self, run: Run) -> None:
+        if run.outcome is not None or run.verdict is not None or not self._may_begin(run):
+            return
+        answer = may_start(run, self.edges, self.open_gates, released=self.released)
+        if answer is Answer.NOW:
+            self._start_waiting(run)
+        elif answer is Answer.NEVER and run.count(State.WAITING):
+            for replica in [r for r in run.replicas.values() if r.state is State.WAITING]:
+                self._change(replica, State.SKIPPED)
+            self._give_up(run, State.SKIPPED)
+            self._look_at(run)
+
+    def _may_begin(self, run: Run) -> bool:
+        if self.held or self._is_stale(run) or run.place > run.scope.barrier:
+            return False
         if run.scope.stopping and run.unit.when != "always":
             return False
-        if not self.open_gates.issuperset(self.plan.policies.gates):
-            return False
-        answer = may_start(run, self.edges, self.open_gates, released=self.released)
-        waiting = [replica for replica in run.replicas if replica.state is State.WAITING]
-        if answer is Answer.NEVER:
-            for replica in waiting:
-                replica.change(State.SKIPPED)
-            return bool(waiting)
-        if answer is Answer.LATER:
-            return False
-        free = self._free_places(run, len(waiting))
-        for replica in waiting[:free]:
-            replica.change(State.QUEUED)
+        too_early = self.earliest is not None and not self.has_begun and self._now < self.earliest
+        return not too_early and self.open_gates.issuperset(self.plan.policies.gates)
+
+    def _start_waiting(self, run: Run) -> None:
+        wanted = run.count(State.WAITING)
+        if run.unit.policies.parallelism is not None:
+            wanted = min(wanted, run.unit.policies.parallelism - run.occupied)
+        for _ in range(wanted):
+            if not self._has_place(run):
+                heappush(self._crowded, (*self._order(run), next(self._entries), run))
+                return
+            index = run.next_waiting()
+            if index is None:
+                return
+            replica = self.make(run, index)
+            self._change(replica, State.QUEUED)
             if run.unit.local:
                 self._launch(replica)
             else:
                 self._requests.append(h.Ask(replica.key))
-        return bool(waiting[:free])
 
-    def _free_places(self, run: Run, wanted: int) -> int:
-        """How many more replicas may be under way, by the run's parallelism and the document's."""
-        free = wanted
-        if run.unit.policies.parallelism is not None:
-            free = min(free, run.unit.policies.parallelism - run.occupied)
-        most = self.plan.policies.parallelism
-        if most is not None and run.unit.kind == "task" and not run.unit.service:
-            free = min(free, self._places_in_job(run, most, free))
-        return max(0, free)
-
-    def _places_in_job(self, run: Run, most: int, wanted: int) -> int:
-        """Places under the document's limit.
+    def _has_place(self, run: Run) -> bool:
+        """Whether the document's limit leaves a place.
 
         What is queued outside may wait for the very resources that a group holds, so what runs inside the
         group comes first: those outside step back into the line.
         """
-        tasks = [r for r in self.root.walk() if r.run.unit.kind == "task" and not r.run.unit.service]
-        free = most - sum(replica.state in OCCUPYING for replica in tasks)
-        outside = list(_scopes_around(run.scope))
-        for replica in reversed(tasks):
-            if free >= wanted:
-                break
-            if replica.state is State.QUEUED and replica.run.scope in outside:
+        if self.plan.policies.parallelism is None or run.unit.kind != "task" or run.unit.service:
+            return True
+        if self._free_in_job() > 0:
+            return True
+        around = list(_scopes_around(run.scope))
+        for replica in reversed(self._queued.values()) if around else ():
+            unit = replica.run.unit
+            if unit.kind == "task" and not unit.service and replica.run.scope in around:
                 self._requests.append(h.Withdraw(replica.key))
-                replica.change(State.WAITING)
-                free += 1
-        return free
+                self._change(replica, State.WAITING)
+                return True
+        return False
+
+    def _free_in_job(self) -> int:
+        most = self.plan.policies.parallelism
+        return 1 if most is None else most - sum(self.tasks.get(state, 0) for state in OCCUPYING)
 
     # -- ends -------------------------------------------------------------------------------------
 
-    def _finish(self, scope: Scope, now: float) -> bool:
+    def _finish(self, scope: Scope) -> None:
         """The end of a scope: first its work, then its services, then itself."""
-        if any(run.outcome is None for run in scope.work):
-            return False
-        services = [r for run in scope.runs.values() if run.unit.service for r in run.replicas]
-        if any(replica.state not in FINAL for replica in services):
-            stoppable = [r for r in services if r.state not in FINAL and r.state is not State.STOPPING]
-            for replica in stoppable:
+        if scope.undecided or (scope.owner is not None and scope.owner.scope is not scope):
+            return
+        services = [run for run in scope.order if run.unit.service and not run.is_over]
+        for run in services:
+            for replica in list(run.replicas.values()):
                 self._stop(replica, SERVICE_ENDS)
-            return bool(stoppable)
+            self._give_up(run, State.CANCELLED)
+            self._look_at(run)
+        if any(run.outcome is None for run in scope.order):
+            return
         if scope.owner is not None:
-            return self._group_over(scope.owner, scope, now)
-        self._job_over(scope, now)
-        return False
+            self._group_over(scope.owner, scope)
+        else:
+            self._job_over(scope)
 
-    def _group_over(self, owner: Replica, scope: Scope, now: float) -> bool:
+    def _group_over(self, owner: Replica, scope: Scope) -> None:
         if owner.state not in LIVE:
-            return False
+            return
         self._requests.append(h.GiveBack(owner.key))
         outcome = outcome_of_scope(scope)
         policies = owner.run.unit.policies
-        if owner.restarting:
-            owner.restarting = False
-            if owner.retries < limit_of(policies) and owner.stopping_for is None:
-                pause = 0.0 if policies.retries is None else delay(policies.retries, owner.retries)
-                owner.retries += 1
-                owner.due = None
-                self._rest(owner, now + pause)
-                return True
+        restarting, owner.restarting = owner.restarting, None
+        if restarting is not None and owner.stopping_for is None:
+            counted = restarting != SUSPENDED
+            if not counted or owner.retries < limit_of(policies):
+                pause = delay(policies.retries, owner.retries) if counted and policies.retries else 0.0
+                owner.retries += counted
+                owner.due = owner.left = None
+                owner.frozen = False
+                self._set_ready(owner, False)
+                self._rest(owner, self._now + pause)
+                return
             outcome = State.FAILED
         if outcome is State.CANCELLED and owner.stopping_for is None:
-            owner.due = None
-            owner.change(State.CANCELLED)
+            owner.due = owner.left = None
+            self._set_ready(owner, False)
+            self._change(owner, State.CANCELLED)
         else:
-            self._over(owner, None if outcome is State.SUCCEEDED else Failure("exit"), now)
-        return True
+            self._over(owner, None if outcome is State.SUCCEEDED else Failure("exit", self._code_below(owner)))
 
-    def _job_over(self, scope: Scope, now: float) -> None:
-        outcome = self._verdict or outcome_of_scope(scope)
+    def _code_below(self, owner: Replica) -> int | None:
+        if self.failure is None or not self.failure[0].startswith(f"{owner.key}/"):
+            return None
+        return self.failure[1].exit_code
+
+    def _job_over(self, scope: Scope) -> None:
+        outcome = self.verdict or outcome_of_scope(scope)
         if self.cancelled:
             outcome = State.CANCELLED
         retries = self.plan.policies.retries
         if outcome is State.FAILED and retries is not None and self.restarts < retries.limit:
-            self.restart_at = now + delay(retries, self.restarts)
+            self.restart_at = self._now + delay(retries, self.restarts)
             self.restarts += 1
-            self._verdict = None
+            self.verdict = None
             return
         self.outcome = outcome
         self._requests.append(h.Finish(outcome))
 
 
-def _has_ready_check(replica: Replica) -> bool:
-    checks = replica.run.unit.policies.checks
-    return checks is not None and checks.ready is not None
-
-
-def _notice_readiness(scope: Scope) -> bool:
-    """A group is ready when all its tasks with a ready check are; whether that changed."""
-    owner = scope.owner
-    if owner is None or owner.state is not State.RUNNING:
-        return False
-    ready = all(replica.ready for replica in scope.walk() if _has_ready_check(replica))
-    changed = ready is not owner.ready
-    owner.ready = ready
-    return changed
+def _has_ready_check(unit: Unit) -> bool:
+    checks = unit.policies.checks
+    return unit.kind == "task" and checks is not None and checks.ready is not None
 
 
 def _scopes_around(scope: Scope) -> Iterator[Scope]:
     while scope.owner is not None:
         scope = scope.owner.run.scope
         yield scope
-
-
-def _live_scopes(scope: Scope) -> Iterator[Scope]:
-    for run in scope.runs.values():
-        for replica in run.replicas:
-            if replica.scope is not None and replica.state in LIVE:
-                yield replica.scope

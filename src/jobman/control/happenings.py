@@ -28,8 +28,23 @@ class Started(Happening, frozen=True, tag=True):
     attempt: int
 
 
+class PassedStart(Happening, frozen=True, tag=True):
+    """The `started` check of an attempt succeeded."""
+
+    replica: str
+    attempt: int
+
+
 class BecameReady(Happening, frozen=True, tag=True):
-    """The ready check of an attempt succeeded."""
+    """The ready check of an attempt succeeded, or fails again."""
+
+    replica: str
+    attempt: int
+    ready: bool = True
+
+
+class BecameUnhealthy(Happening, frozen=True, tag=True):
+    """The `alive` or `started` check of an attempt failed for good."""
 
     replica: str
     attempt: int
@@ -57,6 +72,13 @@ class Released(Happening, frozen=True, tag=True):
 
 class Cancelled(Happening, frozen=True, tag=True):
     """Somebody cancels the job."""
+
+
+class Extended(Happening, frozen=True, tag=True):
+    """Somebody gives more time to what runs: to one unit, or to everything."""
+
+    seconds: float
+    unit: str | None = None
 
 
 class Request(msgspec.Struct, frozen=True, tag=True):
@@ -88,6 +110,28 @@ class Stop(Request, frozen=True, tag=True):
     replica: str
     attempt: int
     why: str
+
+
+class Freeze(Request, frozen=True, tag=True):
+    """Let an attempt stand still where it is."""
+
+    replica: str
+    attempt: int
+
+
+class Thaw(Request, frozen=True, tag=True):
+    """Let a frozen attempt go on."""
+
+    replica: str
+    attempt: int
+
+
+class Prolong(Request, frozen=True, tag=True):
+    """Give an attempt more time."""
+
+    replica: str
+    attempt: int
+    seconds: float
 
 
 class GiveBack(Request, frozen=True, tag=True):

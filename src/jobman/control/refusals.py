@@ -1,0 +1,53 @@
+"""Refusals: why the service does not do what it was asked, with a stable code and an advice."""
+
+from __future__ import annotations
+
+from typing import Any
+
+# code: (HTTP status, exit code of the command line)
+CODES: dict[str, tuple[int, int]] = {
+    "bad-request": (400, 2),
+    "bad-document": (422, 3),
+    "bad-settings": (422, 3),
+    "cannot": (422, 4),
+    "does-not-fit": (422, 4),
+    "no-such-path": (404, 2),
+    "no-such-method": (405, 2),
+    "no-such-job": (404, 1),
+    "no-such-gate": (404, 1),
+    "no-such-task": (404, 1),
+    "no-such-token": (404, 1),
+    "ambiguous": (409, 2),
+    "wrong-state": (409, 1),
+    "key-reused": (409, 2),
+    "too-large": (413, 2),
+    "not-json": (415, 2),
+    "unauthenticated": (401, 6),
+    "forbidden": (403, 6),
+    "store": (503, 5),
+    "stopping": (503, 5),
+    "internal": (500, 5),
+}
+
+
+class Refusal(Exception):
+    """Something the service will not or cannot do."""
+
+    def __init__(
+        self, code: str, message: str, advice: str = "", problems: list[dict[str, Any]] | None = None
+    ) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+        self.advice = advice
+        self.problems = problems or []
+
+    @property
+    def status(self) -> int:
+        """The HTTP status."""
+        return CODES[self.code][0]
+
+    @property
+    def exit_code(self) -> int:
+        """The exit code of the command line."""
+        return CODES[self.code][1]
