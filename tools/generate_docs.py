@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from jobman.api import load
+from jobman.engines.features import Support
+from jobman.engines.matrix import MATRIX
 from jobman.plan.drawing import svg
 from jobman.plan.features import CATALOGUE
 from jobman.spec.codes import CODES
@@ -77,22 +79,26 @@ def _verbatim(template: str) -> str:
 def _features() -> Iterator[str]:
     yield "# Features"
     yield ""
-    yield (
-        "What a document can ask for. A plan lists the features it uses; "
-        "an engine says of each how it realises it,"
-    )
-    yield (
-        "and a document that asks for what an engine cannot do is refused by feature name. "
-        "`jobman features` prints"
-    )
-    yield "this table, `jobman explain FILE` the features of a document."
+    yield "What a document can ask for, and how each engine realises it: `native` by its own means,"
+    yield "`emulated` by other means to the same end, `refused` not at all. A plan lists the features it"
+    yield "uses, and a document that asks for what an engine refuses is refused by feature name."
+    yield "`jobman features` prints this table, `jobman explain FILE` the features of a document."
     for section, title in _SECTIONS.items():
         yield f"\n## {title} (section {section} of the [reference](jobspec.md))\n"
-        yield "| feature | what it is |"
-        yield "| --- | --- |"
+        yield f"| feature | what it is | {' | '.join(MATRIX)} |"
+        yield "| --- | --- |" + " --- |" * len(MATRIX)
         for feature in CATALOGUE:
             if feature.section == section:
-                yield f"| `{feature.id}` | {feature.title.replace('|', chr(92) + '|')} |"
+                cells = (_cell(feature.title), *(_way(engine[feature.id]) for engine in MATRIX.values()))
+                yield f"| `{feature.id}` | {' | '.join(cells)} |"
+
+
+def _way(support: Support) -> str:
+    return _cell(f"{support.how}: {support.note}" if support.note else support.how)
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", chr(92) + "|")
 
 
 def main() -> None:

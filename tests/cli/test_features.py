@@ -6,6 +6,7 @@ import sys
 
 import yaml
 
+from jobman.engines.matrix import MATRIX
 from jobman.plan.features import CATALOGUE
 
 
@@ -15,13 +16,25 @@ def test_every_feature_has_a_line_of_its_own(jobman):
     head, *lines = answer.out.splitlines()
     assert head.split("  ")[0] == "feature"
     assert [line.split()[0] for line in lines] == [feature.id for feature in CATALOGUE]
-    assert [line.split()[-1] for line in lines] == [str(feature.section) for feature in CATALOGUE]
+    assert [line.split()[-1 - len(MATRIX)] for line in lines] == [str(each.section) for each in CATALOGUE]
     assert all(feature.title in line for feature, line in zip(CATALOGUE, lines, strict=True))
 
 
-def test_the_data_has_id_title_and_section(jobman):
+def test_every_engine_that_is_built_has_a_column_and_no_other(jobman):
+    head, *lines = jobman("features").out.splitlines()
+    assert head.split()[-len(MATRIX) :] == list(MATRIX) == ["local"]
+    for feature, line in zip(CATALOGUE, lines, strict=True):
+        assert line.split()[-len(MATRIX) :] == [engine[feature.id].how for engine in MATRIX.values()]
+
+
+def test_the_data_has_id_title_section_and_engines(jobman):
     data = jobman("features", "-o", "json").data
-    assert data == [{"id": each.id, "title": each.title, "section": each.section} for each in CATALOGUE]
+    assert [(each["id"], each["title"], each["section"]) for each in data] == [
+        (feature.id, feature.title, feature.section) for feature in CATALOGUE
+    ]
+    grow = next(each for each in data if each["id"] == "group.grow")
+    assert grow["engines"]["local"]["how"] == "refused"
+    assert "cannot grow" in grow["engines"]["local"]["note"]
 
 
 def test_json_and_yaml_say_the_same(jobman):

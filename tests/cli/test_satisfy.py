@@ -128,10 +128,36 @@ def test_a_wrong_document_is_told_on_stderr(jobman, write, nodes):
     assert "error JS408" in answer.err
 
 
-def test_nodes_must_be_given(jobman, write):
-    answer = jobman("satisfy", write(JOB))
+def test_without_nodes_a_document_is_matched_against_this_machine(jobman, write):
+    name = write("version: 1\ntasks: [{command: ./run, resources: {type: core, count: 1}}]\n")
+    data = jobman("satisfy", name, "-o", "json").data
+    assert data[0]["chosen"] == 0
+    assert len(data[0]["alternatives"][0]["parts"][0]["nodes"]) == 1
+
+
+def test_what_this_machine_lacks_is_said(jobman, write):
+    name = write(TOO_LARGE.replace("}}]", "}, requires: {os.name: plan9}}]"))
+    answer = jobman("satisfy", name)
+    assert answer.code == 4
+    assert "os.name is linux, not plan9" in answer.out
+
+
+def test_virtual_nodes_are_matched_without_a_file(jobman, write):
+    assert "node-0, node-1, node-2, node-3" in jobman("satisfy", write(TOO_LARGE), "--virtual", "4x4").out
+    assert jobman("satisfy", write(TOO_LARGE), "--virtual", "4x4").code == 4
+    assert jobman("satisfy", write(TOO_LARGE), "--virtual", "7x1").code == 0
+
+
+def test_virtual_nodes_that_make_no_sense_get_an_example(jobman, write):
+    answer = jobman("satisfy", write(JOB), "--virtual", "4by4")
     assert (answer.code, answer.out) == (2, "")
-    assert "--nodes" in answer.err
+    assert "such as 4x4 or 4x4x2" in " ".join(answer.err.split())
+
+
+def test_nodes_are_either_described_or_virtual(jobman, write, nodes):
+    answer = jobman("satisfy", write(JOB), "--nodes", nodes, "--virtual", "4x4")
+    assert (answer.code, answer.out) == (2, "")
+    assert "either --nodes or --virtual" in answer.err
 
 
 def test_a_document_may_come_from_standard_input(jobman, nodes):

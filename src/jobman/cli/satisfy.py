@@ -6,37 +6,38 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from jobman.cli.state import ExitCode, Output, Parameters, State, emit, make_console, stop
+from jobman.cli.options import Output, Parameters, Virtual
+from jobman.cli.state import ExitCode, State, emit, make_console, stop
 
 if TYPE_CHECKING:
     from rich.tree import Tree
 
+    from jobman.plan.nodes import ClusterNode
     from jobman.plan.satisfy import Match, PartMatch
-
-
-def register(app: typer.Typer) -> None:
-    app.command("satisfy")(satisfy)
 
 
 def satisfy(
     context: typer.Context,
     file: Annotated[str, typer.Argument(metavar="FILE", help="The document; - is standard input.")],
-    nodes: Annotated[str, typer.Option("--nodes", metavar="NODES", help="A file that describes the nodes.")],
+    nodes: Annotated[
+        str | None,
+        typer.Option(
+            "--nodes", metavar="NODES", help="A file that describes nodes; without it this machine."
+        ),
+    ] = None,
+    virtual: Virtual = None,
     parameters: Parameters = None,
     output: Output = None,
 ) -> None:
     """Match requires and shapes against nodes: which qualify, and why the others do not."""
     from jobman.cli.documents import read_good_documents
-    from jobman.plan.nodes import read_nodes
     from jobman.plan.satisfy import satisfy as matched
-    from jobman.spec.problems import SpecError
 
     state: State = context.obj
     form = state.format(output)
-    try:
-        cluster = read_nodes(nodes)
-    except SpecError as error:
-        stop(error.problems, form)
+    if nodes is not None and virtual is not None:
+        raise typer.BadParameter("give either --nodes or --virtual", param_hint="--virtual")
+    cluster = _described(nodes, form) if nodes is not None else _here(virtual, state, form)
     specs = read_good_documents(file, state, form, parameters)
     matches = [match for spec in specs for match in matched(spec.plan(), cluster)]
     if form == "table":
@@ -45,6 +46,31 @@ def satisfy(
         emit(matches, form)
     if not all(match.satisfied for match in matches):
         raise typer.Exit(ExitCode.UNABLE)
+
+
+def _described(path: str, form: str) -> list[ClusterNode]:
+    from jobman.plan.nodes import read_nodes
+    from jobman.spec.problems import SpecError
+
+    try:
+        return read_nodes(path)
+    except SpecError as error:
+        stop(error.problems, form)
+
+
+def _here(virtual: str | None, state: State, form: str) -> list[ClusterNode]:
+    """This machine, or the emulated nodes it would be."""
+    from jobman.control.places import find_places
+    from jobman.engines.local.nodes import VirtualNodesError, this_machine, virtual_nodes
+
+    facts = state.settings(form).values.get("facts", {})
+    found = this_machine(facts, scratch=find_places().state)
+    if virtual is not None:
+        try:
+            found = virtual_nodes(virtual, found[0])
+        except VirtualNodesError as error:
+            raise typer.BadParameter(str(error), param_hint="--virtual") from None
+    return [local.node for local in found]
 
 
 def _print(matches: list[Match], count: int) -> None:

@@ -33,7 +33,7 @@ class Body(msgspec.Struct, omit_defaults=False):
 class Submission(Body, omit_defaults=True, forbid_unknown_fields=True, kw_only=True):
     """A request to run a document: every job in it is submitted, or none."""
 
-    document: str
+    document: str = ""
     file: str = "-"
     """The name messages use for it."""
     parameters: dict[str, str] = {}
@@ -53,8 +53,9 @@ class Submission(Body, omit_defaults=True, forbid_unknown_fields=True, kw_only=T
     dry_run: bool = False
     """Answer what would happen, and submit nothing."""
     rerun_of: str | None = None
-    only: list[str] | None = None
-    """Units to run of it; the others count as succeeded."""
+    """A job to run once more; the document is then that job's own."""
+    failed_only: bool = False
+    """Of a rerun: what succeeded before counts as done."""
 
 
 class Problem(Body, omit_defaults=True, kw_only=True):
@@ -193,6 +194,8 @@ class LogLine(Body, omit_defaults=True, kw_only=True):
     stream: Literal["stdout", "stderr", "note"]
     text: str
     partial: bool = False
+    end: int = 0
+    """The offset behind it in its file: a line that comes again after a break is known by it."""
 
 
 class Blocker(Body, kw_only=True):

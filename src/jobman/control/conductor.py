@@ -256,7 +256,9 @@ class Conductor:
     def _notice_readiness(self, owner: Replica) -> None:
         """A group is ready when all its tasks with a ready check are, and the groups in it."""
         if owner.state is State.RUNNING and owner.scope is not None:
-            watched = [run for run in owner.scope.order if run.unit.kind == "group" or _has_ready_check(run.unit)]
+            watched = [
+                run for run in owner.scope.order if run.unit.kind == "group" or _has_ready_check(run.unit)
+            ]
             self._set_ready(owner, all(run.is_ready for run in watched))
 
     # -- ends of attempts -------------------------------------------------------------------------
@@ -352,10 +354,10 @@ class Conductor:
 
     def _give_up(self, run: Run, state: State) -> None:
         """Replicas of a run that never left the line leave it."""
-        count = run.give_up_waiting(state)
-        if count:
-            self._count(run.unit, State.WAITING, -count)
-            self._count(run.unit, state, count)
+        number = run.give_up_waiting(state)
+        if number:
+            self._count(run.unit, State.WAITING, -number)
+            self._count(run.unit, state, number)
             self._touch_run(run)
 
     def _stop(self, replica: Replica, why: str) -> None:
@@ -503,7 +505,7 @@ class Conductor:
         self._touch(replica)
 
     def make(self, run: Run, index: int) -> Replica:
-        """A replica that is more than counted from now on; attempts go on counting when a group starts over."""
+        """A replica that is more than counted from now on; its attempts go on counting."""
         known = run.replicas.get(index)
         if known is None:
             known = run.replica(index)
@@ -549,8 +551,8 @@ class Conductor:
                 self._agenda.pop(id(run), None)
                 self.cleared_runs[run.scope.prefix, run.unit.id] = None
                 self.touched_runs.pop((run.scope.prefix, run.unit.id), None)
-                for state, count in run.tally.items():
-                    self._count(run.unit, state, -count)
+                for state, number in run.tally.items():
+                    self._count(run.unit, state, -number)
                 stack.extend(r.scope for r in run.replicas.values() if r.scope is not None)
 
     def _look_at(self, *runs: Run) -> None:
@@ -759,7 +761,9 @@ class Conductor:
             self._set_ready(owner, False)
             self._change(owner, State.CANCELLED)
         else:
-            self._over(owner, None if outcome is State.SUCCEEDED else Failure("exit", self._code_below(owner)))
+            self._over(
+                owner, None if outcome is State.SUCCEEDED else Failure("exit", self._code_below(owner))
+            )
 
     def _code_below(self, owner: Replica) -> int | None:
         if self.failure is None or not self.failure[0].startswith(f"{owner.key}/"):

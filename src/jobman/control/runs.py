@@ -230,7 +230,17 @@ def _goal(unit: Unit) -> Goal | None:
 class Scope:
     """The job, or one replica of a group while it runs."""
 
-    __slots__ = ("barrier", "failed", "order", "owner", "prefix", "runs", "stopping", "undecided", "unsettled")
+    __slots__ = (
+        "barrier",
+        "failed",
+        "order",
+        "owner",
+        "prefix",
+        "runs",
+        "stopping",
+        "undecided",
+        "unsettled",
+    )
 
     def __init__(self, units: UnitsByParent, owner: Replica | None) -> None:
         self.owner = owner

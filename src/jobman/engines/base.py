@@ -153,8 +153,10 @@ class Host(Protocol):
         """Start attempts. What cannot be started is reported as over."""
 
     async def recover(self, orders: Sequence[Order]) -> None:
-        """After a restart: attempts that were begun, or may have been. Launch those that never ran, watch those
-        that run, report those that are over."""
+        """After a restart: attempts that were begun, or may have been.
+
+        Launch those that never ran, watch those that run, report those that are over.
+        """
 
     async def stop(self, address: Address, why: str) -> None:
         """End an attempt in peace, and by force when its grace is over; also one that is frozen."""

@@ -13,7 +13,7 @@ from jobman.plan.wording import describe_part, format_amount
 from jobman.spec.packing import Room, fill, occupy, share
 from jobman.spec.shapes import Amount, Part
 
-_FORGIVEN = "socket"
+FORGIVEN = "socket"
 """A node that does not say how many sockets it has is not ruled out by them."""
 
 
@@ -116,20 +116,34 @@ def _part(part: Part, kinds: list[_Nodes], found: list[_Found]) -> PartMatch:
         tuple(name for kind in fitting for name in kind.names),
         tuple(Obstacle(*key, tuple(names)) for key, names in ruled_out.items()),  # type: ignore[arg-type]
         room,
-        room >= _wanted(part),
+        room >= piece_of(part).wanted,
     )
 
 
-def _wanted(part: Part) -> int:
-    return part.nodes if part.nodes is not None else part.slots or 1
+class Piece(NamedTuple):
+    """What of a part goes to one node: what it needs there, how often it is wanted, and its copies."""
+
+    need: dict[str, Amount]
+    wanted: int
+    copies: int
+
+
+def piece_of(part: Part) -> Piece:
+    """A node with its slots, or a slot; slots that share something beside them go to one node together."""
+    if part.nodes is not None:
+        return Piece(part.per_node, part.nodes, part.slots or 1)
+    if part.beside:
+        return Piece(part.per_node, 1, part.slots or 1)
+    return Piece(part.each, part.slots or 1, 1)
 
 
 def _per_node(part: Part, has: dict[str, Amount]) -> int:
     """How many of its nodes or slots a node holds; without a need it holds as many as are asked for."""
     if part.nodes is not None:
         return 1
-    held = Room(1, has).holds(part.each)
-    return _wanted(part) if held is None else held
+    need, wanted, _ = piece_of(part)
+    held = Room(1, has).holds(need)
+    return wanted if held is None else held
 
 
 def _together(parts: tuple[Part, ...], kinds: list[_Nodes], obstacles: list[list[_Found]]) -> bool:
@@ -153,24 +167,30 @@ def _together(parts: tuple[Part, ...], kinds: list[_Nodes], obstacles: list[list
 
 def _has_room(part: Part, places: set[int], rooms: list[Room]) -> bool:
     """Put the slots of a part into the rooms it may use."""
-    left = part.slots or 1
+    need, left, _ = piece_of(part)
     for room in list(rooms):
         if room.place in places:
-            left -= fill(part.each, left, room, rooms)
+            left -= fill(need, left, room, rooms)
     return not left
 
 
-def _obstacle(node: ClusterNode, part: Part, labels: dict[str, str]) -> _Found:
-    for key, wanted in part.requires.items():
+def mismatch(node: ClusterNode, requires: dict[str, str], labels: dict[str, str]) -> _Found:
+    """The first fact or label that rules a node out: its kind, its key, what is wanted and what is found."""
+    for key, wanted in requires.items():
         found = node.facts.get(key, node.labels.get(key, ""))
         if found != wanted:
             return "fact", key, wanted, found
     for key, wanted in labels.items():
         if node.labels.get(key) != wanted:
             return "label", key, wanted, node.labels.get(key, "")
-    need = part.per_node if part.nodes is not None else part.each
-    for key, amount in need.items():
-        if key == _FORGIVEN and key not in node.amounts:
+    return None
+
+
+def _obstacle(node: ClusterNode, part: Part, labels: dict[str, str]) -> _Found:
+    if untrue := mismatch(node, part.requires, labels):
+        return untrue
+    for key, amount in piece_of(part).need.items():
+        if key == FORGIVEN and key not in node.amounts:
             continue
         if node.amounts.get(key, 0) < amount:
             there = node.amounts.get(key)

@@ -3,6 +3,6 @@
 Reads files of settings and nothing else; knows nothing of engines.
 """
 
-from jobman.settings.load import Settings, load_settings
+from jobman.settings.load import Settings, home_file, load_settings, settings_from_text
 
-__all__ = ["Settings", "load_settings"]
+__all__ = ["Settings", "home_file", "load_settings", "settings_from_text"]

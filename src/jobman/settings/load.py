@@ -58,6 +58,11 @@ class Settings:
             self._site = self._make_site()
         return self._site
 
+    def priority(self, name: str | None) -> int:
+        """The weight of a priority class; a class the settings do not know weighs nothing."""
+        known = self.values.get("priorities", {}).get(name)
+        return 0 if known is None else int(known.value)
+
     def _make_site(self) -> Site:
         resource_types = tuple(self.values.get("resource_types", ()))
         return Site(
@@ -131,14 +136,26 @@ def load_settings(path: str | Path | None = None, home: Path | None = None) -> S
     return settings
 
 
+def settings_from_text(text: str, name: str = "settings") -> Settings:
+    """Settings from a text, instead of the usual files."""
+    settings = Settings()
+    _lay_source(settings, Source(name, text), name, Problems())
+    settings.site()
+    return settings
+
+
+def home_file(home: Path | None = None) -> Path | None:
+    """The user's own file of settings, if there is one."""
+    folder = (home or Path.home()) / ".jobman"
+    return next((folder / name for name in HOME_FILES if (folder / name).exists()), None)
+
+
 def _lay_usual_files(settings: Settings, home: Path | None) -> None:
     template = files("jobman.settings").joinpath("template.yaml").read_text("utf-8")
     _lay_source(settings, Source("template", template), "template", Problems())
-    folder = (home or Path.home()) / ".jobman"
-    for name in HOME_FILES:
-        if (folder / name).exists():
-            _lay_file(settings, str(folder / name))
-            break
+    own = home_file(home)
+    if own is not None:
+        _lay_file(settings, str(own))
 
 
 def _lay_file(settings: Settings, path: str) -> None:

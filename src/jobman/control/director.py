@@ -1,0 +1,354 @@
+"""The director: takes what happens to all jobs, lets conductors decide, commits, and only then acts.
+
+```
+ submissions, acts, reports, time ──▶ inbox ──▶ a batch: conductors decide, lines are served
+                                                  │
+                          answers, events ◀── commit ──▶ the host launches, stops, freezes
+```
+
+One batch at a time; what arrives while it is being committed makes the next one, so that many changes share
+one commit. Everything in here runs in one event loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import msgspec
+
+from jobman.control import answers, overview
+from jobman.control import happenings as h
+from jobman.control.admission import SettingsShelf, plain
+from jobman.control.batch import Batch
+from jobman.control.broadcast import Broadcast, Subscription
+from jobman.control.failpoints import failpoint
+from jobman.control.floor import Floor
+from jobman.control.intake import Admitted, Intake, fingerprint
+from jobman.control.live import LiveJob
+from jobman.control.reasons import explain
+from jobman.control.refusals import Refusal
+from jobman.control.store.errors import Fenced, StoreError
+from jobman.control.store.records import JobRecord, LogRecord, SubmissionRecord
+from jobman.control.store.store import Store
+from jobman.control.store.writer import Writer
+from jobman.engines import base
+
+log = logging.getLogger("jobman.director")
+_MOST_AT_ONCE = 500
+_LARGE = 50_000
+"""Characters of a document that is read outside the event loop."""
+
+Item = Callable[[Batch], None]
+
+
+class Director:
+    """Leads all jobs of a service."""
+
+    def __init__(
+        self,
+        store: Store,
+        host: base.Host,
+        *,
+        settings: SettingsShelf | None = None,
+        on_logs: Callable[[Sequence[LogRecord]], None] | None = None,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self.store = store
+        self.host = host
+        self.trouble = ""
+        """In words, why nothing can be written just now."""
+        self._on_logs = on_logs or (lambda _records: None)
+        self._clock = clock
+        self._intake = Intake(store, host, settings or SettingsShelf())
+        self._floor = Floor(host, store.last_numbers(), clock)
+        self._broadcast = Broadcast()
+        self._inbox: asyncio.Queue[Item] = asyncio.Queue()
+        self._timer: asyncio.TimerHandle | None = None
+        self._writer: Writer | None = None
+        self._worker: asyncio.Task[None] | None = None
+
+    # -- life -------------------------------------------------------------------------------------
+
+    async def start(self) -> None:
+        """Take up all work that is not finished, then wait for more."""
+        self._loop = asyncio.get_running_loop()
+        self._writer = Writer(self.store)
+        orders, stops = self._floor.take_up(self.store.unfinished())
+        await self.host.start(self._report)
+        await self.host.recover(orders)
+        for address in stops:
+            await self.host.stop(address, "again")
+        for job_id in list(self._floor.jobs):
+            self._put(lambda batch, job_id=job_id: self._floor.take(job_id, h.Tick(), batch))  # type: ignore[misc]
+        self._worker = asyncio.create_task(self._work(), name="director")
+        self._worker.add_done_callback(self._ended)
+
+    async def stop(self) -> None:
+        """Stop working; copies that run go on."""
+        if self._worker is not None:
+            self._worker.cancel()
+            with contextlib.suppress(asyncio.CancelledError, Exception):
+                await self._worker
+        if self._timer is not None:
+            self._timer.cancel()
+        if self._writer is not None:
+            await self._writer.close()
+        await self.host.close()
+
+    def _ended(self, worker: asyncio.Task[None]) -> None:
+        if not worker.cancelled() and (failure := worker.exception()) is not None:
+            self.trouble = f"the service has a fault and must be started again: {failure}"
+            log.critical("the director ended", exc_info=failure)
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether it cannot go on: the process should end, and be started again."""
+        worker = self._worker
+        return worker is not None and worker.done() and not worker.cancelled()
+
+    def is_idle(self) -> bool:
+        """Whether nothing is pending or running."""
+        return not self._floor.jobs and self._inbox.empty()
+
+    # -- the loop ---------------------------------------------------------------------------------
+
+    async def _work(self) -> None:
+        while True:
+            items = [await self._inbox.get()]
+            while not self._inbox.empty() and len(items) < _MOST_AT_ONCE:
+                items.append(self._inbox.get_nowait())
+            batch = Batch()
+            for item in items:
+                item(batch)
+            self._floor.serve_lines(batch)
+            await self._commit(batch)
+            await self._carry_out(batch)
+            self._set_timer()
+
+    async def _commit(self, batch: Batch) -> None:
+        """Write a batch. Where that fails, submissions are refused and the rest is tried again."""
+        assert self._writer is not None
+        pause = 0.2
+        while not batch.is_empty:
+            try:
+                failpoint("director.before-commit")
+                await self._writer.write(batch.changes)
+            except Fenced:
+                raise  # Another service has taken over: this one must not go on.
+            except StoreError as error:
+                log.error("cannot write: %s", error)
+                self.trouble = str(error)
+                self._take_back(batch, error)
+                await asyncio.sleep(pause)
+                pause = min(5.0, pause * 2)
+            else:
+                failpoint("director.after-commit")
+                self.trouble = ""
+                return
+
+    def _take_back(self, batch: Batch, error: StoreError) -> None:
+        """Nothing of a submission is committed: its author is told, and it leaves no trace."""
+        fresh, batch.fresh = batch.fresh, {}
+        batch.take_back(set(fresh))
+        for job_id in fresh:
+            self._floor.forget(self._floor.jobs[job_id])
+        refusal = Refusal("store", f"nothing was submitted: {error}", "try again when that is mended")
+        for future in set(fresh.values()):
+            if not future.done():
+                future.set_exception(refusal)
+
+    async def _carry_out(self, batch: Batch) -> None:
+        failpoint("director.before-acts")
+        if batch.launches:
+            await self.host.launch(batch.launches)
+        for future, answer in batch.waiting:
+            if not future.done():
+                future.set_result(answer)
+        for name, address, arguments in batch.acts:
+            await getattr(self.host, name)(address, *arguments)
+        failpoint("director.after-acts")
+        if batch.changes.logs:
+            self._on_logs(list(batch.changes.logs.values()))
+        self._broadcast.publish(batch.changes.events)
+
+    def _put(self, item: Item) -> None:
+        self._inbox.put_nowait(item)
+
+    def _report(self, report: base.Report) -> None:
+        self._put(lambda batch: self._floor.hear(report, batch))
+
+    async def _ask(self, item: Callable[[Batch, asyncio.Future[Any]], None]) -> Any:
+        """Put something into the next batch and wait for its commit."""
+        if self.trouble:
+            raise Refusal("store", self.trouble, "try again when that is mended")
+        future: asyncio.Future[Any] = self._loop.create_future()
+
+        def run(batch: Batch) -> None:
+            try:
+                item(batch, future)
+            except Refusal as refusal:
+                future.set_exception(refusal)
+
+        self._put(run)
+        return await future
+
+    def _set_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        due = self._floor.next_due()
+        if due is not None:
+            # The clock of the day may jump: a long wait is looked at again after a minute.
+            wait = min(60.0, max(0.0, due - self._clock())) + 0.001
+            self._timer = self._loop.call_later(wait, self._put, self._floor.ring)
+
+    # -- submitting -------------------------------------------------------------------------------
+
+    async def submit(self, submission: answers.Submission, owner: str, key: str | None) -> answers.Submitted:
+        """Admit a document, commit its jobs, and answer. The same key gets the same answer again."""
+        print_of_it = fingerprint(submission)
+        if key is not None and (known := await self._replayed(owner, key, print_of_it)):
+            return known
+        if len(submission.document) > _LARGE or submission.rerun_of is not None:
+            admitted = await asyncio.to_thread(self._intake.admit, submission)
+        else:
+            admitted = self._intake.admit(submission)
+        warnings = plain(admitted.warnings)
+        if submission.dry_run:
+            records = self._records(admitted, owner, None)
+            jobs = [_as_answer(record) for record in records]
+            return answers.Submitted(jobs=jobs, warnings=warnings, notes=["nothing was submitted"])
+        environment = None
+        if submission.environment is not None:
+            environment = self.host.keep_environment(submission.environment)
+
+        def enter(batch: Batch, future: asyncio.Future[Any]) -> None:
+            records = self._records(admitted, owner, environment)
+            for plan, record in zip(admitted.plans, records, strict=True):
+                self._floor.enter(
+                    record, plan, admitted.nodes, batch, done=admitted.done, hold=submission.hold
+                )
+                batch.fresh[record.id] = future
+            if key is not None:
+                jobs = tuple(record.id for record in records)
+                batch.changes.submissions.append(
+                    SubmissionRecord(owner=owner, key=key, digest=print_of_it, jobs=jobs, at=self._clock())
+                )
+            batch.waiting.append((future, records))
+
+        records = await self._ask(enter)
+        return answers.Submitted(jobs=[_as_answer(record) for record in records], warnings=warnings)
+
+    def _records(self, admitted: Admitted, owner: str, environment: str | None) -> list[JobRecord]:
+        now = self._clock()
+        return [self._intake.record(plan, admitted, owner, now, environment) for plan in admitted.plans]
+
+    async def _replayed(self, owner: str, key: str, print_of_it: str) -> answers.Submitted | None:
+        known = await asyncio.to_thread(self.store.submission, owner, key)
+        if known is None:
+            return None
+        if known.digest != print_of_it:
+            message = "this idempotency key belongs to another submission"
+            raise Refusal("key-reused", message, "use a new key for each submission")
+        found = [await asyncio.to_thread(self.store.job, job_id) for job_id in known.jobs]
+        jobs = [_as_answer(record) for record in found if record is not None]
+        return answers.Submitted(jobs=jobs, replayed=True)
+
+    # -- acts of people ---------------------------------------------------------------------------
+
+    async def cancel(self, job_id: str, who: str) -> None:
+        """End a job; its cleanup still runs."""
+        await self._act(job_id, h.Cancelled(), "cancelling", f"cancelled by {who}")
+
+    async def hold(self, job_id: str, who: str) -> None:
+        """Start nothing more of a job; what runs is suspended as its document says."""
+        await self._act(job_id, h.Held(), "held", f"held by {who}")
+
+    async def release(self, job_id: str, who: str) -> None:
+        await self._act(job_id, h.Released(), "released", f"released by {who}")
+
+    async def open_gate(self, job_id: str, gate: str, who: str) -> None:
+        job = self._live(job_id)
+        gates = {*job.plan.policies.gates, *(name for unit in job.plan.units for name in unit.policies.gates)}
+        if gate not in gates:
+            known = ", ".join(sorted(gates)) or "none"
+            raise Refusal("no-such-gate", f"the job has no gate {gate}", f"its gates: {known}")
+        await self._act(job_id, h.GateOpened(gate), "gate-opened", f"{gate} opened by {who}")
+
+    async def extend(self, job_id: str, seconds: float, task: str | None, who: str) -> None:
+        """Give more time to what runs."""
+        job = self._live(job_id)
+        if task is not None and task not in job.units:
+            known = ", ".join(job.units)
+            raise Refusal("no-such-task", f"the job has no task {task}", f"its tasks: {known}")
+        if all(replica.due is None and replica.left is None for replica in job.conductor.live()):
+            raise Refusal("wrong-state", "nothing with a time limit runs in this job")
+        words = f"{seconds:g} s more for {task or 'everything that runs'}, given by {who}"
+        await self._act(job_id, h.Extended(seconds, task), "extended", words)
+
+    async def delete(self, job_id: str, who: str) -> None:
+        """Forget a finished job with everything it left."""
+        if job_id in self._floor.jobs:
+            raise Refusal("wrong-state", "the job is not over", f"cancel it first: jobman cancel {job_id}")
+        log.info("%s deletes %s", who, job_id)
+
+        def forget(batch: Batch, future: asyncio.Future[Any]) -> None:
+            batch.changes.deleted.add(job_id)
+            batch.waiting.append((future, None))
+
+        await self._ask(forget)
+        await self.host.forget(job_id)
+
+    async def _act(self, job_id: str, happening: h.Happening, kind: str, words: str) -> None:
+        self._live(job_id)
+
+        def act(batch: Batch, future: asyncio.Future[Any]) -> None:
+            self._floor.event(self._live(job_id), batch, kind, message=words)
+            self._floor.take(job_id, happening, batch)
+            batch.waiting.append((future, None))
+
+        await self._ask(act)
+
+    def _live(self, job_id: str) -> LiveJob:
+        job = self._floor.jobs.get(job_id)
+        if job is None:
+            raise Refusal("wrong-state", f"the job {job_id} is over")
+        return job
+
+    # -- looking ----------------------------------------------------------------------------------
+
+    def subscribe(self) -> Subscription:
+        """Hear every event after it was committed."""
+        return self._broadcast.subscribe()
+
+    def why(self, job_id: str) -> answers.Why | None:
+        """Why a job is where it is; None where it is over."""
+        job = self._floor.jobs.get(job_id)
+        return None if job is None else explain(job, self._floor.line_of, self._clock())
+
+    def gates(self, job_id: str) -> set[str]:
+        """The gates of a live job that are open."""
+        job = self._floor.jobs.get(job_id)
+        return set() if job is None else job.conductor.open_gates
+
+    def copies(self, job_id: str) -> list[dict[str, Any]]:
+        """The running copies of a job."""
+        found: list[dict[str, Any]] = msgspec.to_builtins(list(self.host.copies(job_id)))
+        return found
+
+    def nodes(self) -> list[answers.Node]:
+        """The nodes with what is used of them."""
+        return overview.nodes(self._floor)
+
+    def queue(self, owner: str) -> list[answers.QueueRow]:
+        """Live jobs by flavor."""
+        return overview.queue(self._floor, owner)
+
+
+def _as_answer(record: JobRecord) -> answers.Job:
+    fields = {name: getattr(record, name) for name in answers.Job.__struct_fields__}
+    return answers.Job(**fields)

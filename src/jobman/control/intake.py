@@ -1,0 +1,168 @@
+"""Intake: from a submission to the records of new jobs, also for a job that is run once more."""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from jobman.control import answers
+from jobman.control.admission import (
+    Fitting,
+    SettingsShelf,
+    read_plans,
+    refuse_features,
+    refuse_misfits,
+    virtual_that_fits,
+)
+from jobman.control.refusals import Refusal
+from jobman.control.store.records import JobRecord
+from jobman.control.store.store import Store
+from jobman.engines.base import Host
+from jobman.plan.model import Plan
+from jobman.plan.nodes import ClusterNode
+from jobman.settings import Settings
+from jobman.spec.problems import Problem
+
+
+class Admitted(msgspec.Struct, kw_only=True):
+    """A submission that can run: its plans, and how they are to be entered."""
+
+    submission: answers.Submission
+    plans: list[Plan]
+    warnings: list[Problem]
+    settings: Settings
+    nodes: Sequence[ClusterNode]
+    done: list[str] = []
+    """Replicas that count as succeeded from the beginning."""
+
+
+class Intake:
+    """Reads submissions and refuses what cannot run here."""
+
+    def __init__(self, store: Store, host: Host, settings: SettingsShelf) -> None:
+        self._store = store
+        self._host = host
+        self._settings = settings
+        self._fitting = Fitting(list(host.nodes()))
+
+    def admit(self, submission: answers.Submission) -> Admitted:
+        """Everything that has to be right before a job is entered; raises a Refusal."""
+        done: list[str] = []
+        if submission.rerun_of is not None:
+            submission, done = self._again(submission)
+        settings = self._settings.get(submission)
+        plans, warnings = read_plans(submission, settings)
+        fitting = self._fit(plans, submission)
+        return Admitted(
+            submission=submission,
+            plans=plans,
+            warnings=warnings,
+            settings=settings,
+            nodes=fitting.nodes,
+            done=done,
+        )
+
+    def _fit(self, plans: list[Plan], submission: answers.Submission) -> Fitting:
+        fitting = self._fitting
+        if submission.virtual is not None:
+            try:
+                fitting = Fitting(list(self._host.nodes(submission.virtual)))
+            except ValueError as error:
+                advice = "write NODESxCORES, such as --virtual 4x4"
+                raise Refusal("bad-request", str(error), advice) from error
+        for plan in plans:
+            refuse_features(plan, self._host, no_container=submission.no_container)
+            refuse_misfits(plan, fitting, f"emulated nodes would do: --virtual {virtual_that_fits(plan)}")
+        return fitting
+
+    def _again(self, submission: answers.Submission) -> tuple[answers.Submission, list[str]]:
+        """The submission of an earlier job's document, and the replicas that are done already."""
+        assert submission.rerun_of is not None
+        record = self._store.job(submission.rerun_of)
+        document = None if record is None else self._store.document(record.id)
+        if record is None or document is None:
+            raise Refusal("no-such-job", f"there is no job {submission.rerun_of}")
+        options = record.options
+        again = msgspec.structs.replace(
+            submission,
+            document=document[0],
+            file=options.get("file", "-"),
+            parameters={**options.get("parameters", {}), **submission.parameters},
+            settings=submission.settings or options.get("settings"),
+            name=submission.name or options.get("given_name"),
+            cwd=record.cwd,
+            virtual=submission.virtual or options.get("virtual"),
+            no_container=submission.no_container or options.get("no_container", False),
+        )
+        return again, self._succeeded(record) if submission.failed_only else []
+
+    def _succeeded(self, record: JobRecord) -> list[str]:
+        if record.state not in answers.FINAL_STATES:
+            raise Refusal("wrong-state", f"the job {record.id} is not over yet")
+        done: list[str] = []
+        cursor = None
+        while True:
+            page = self._store.replicas(record.id, states=["succeeded"], cursor=cursor, limit=1000)
+            done += [replica.key for replica in page.items]
+            cursor = page.cursor
+            if cursor is None:
+                return done
+
+    def record(
+        self, plan: Plan, admitted: Admitted, owner: str, now: float, environment: str | None
+    ) -> JobRecord:
+        """The record of a new job; its number is given when it enters."""
+        submission = admitted.submission
+        return JobRecord(
+            id=secrets.token_hex(6),
+            number=0,
+            name=plan.name or _name_from(submission.file, plan),
+            owner=owner,
+            submitted_at=now,
+            queue=plan.queue,
+            priority=admitted.settings.priority(plan.policies.priority),
+            account=plan.account,
+            flavor=_flavor(plan),
+            labels=plan.labels,
+            document=submission.document,
+            plan=plan.to_json(),
+            digest=plan.digest,
+            cwd=submission.cwd or "/",
+            environment=environment,
+            options=_options(submission, plan),
+        )
+
+
+def fingerprint(submission: answers.Submission) -> str:
+    """What makes two submissions the same; the environment of submission may differ."""
+    bare = msgspec.structs.replace(submission, environment=None)
+    return hashlib.sha256(msgspec.json.encode(bare, order="deterministic")).hexdigest()
+
+
+def _options(submission: answers.Submission, plan: Plan) -> dict[str, Any]:
+    options: dict[str, Any] = {"file": submission.file}
+    for name in ("parameters", "virtual", "no_container", "rerun_of", "settings"):
+        if getattr(submission, name):
+            options[name] = getattr(submission, name)
+    if submission.name:
+        options["given_name"] = submission.name
+    if plan.annotations:
+        options["annotations"] = plan.annotations
+    return options
+
+
+def _name_from(file: str, plan: Plan) -> str:
+    """A name for a document that has none: its file's, or its first task's."""
+    stem = file.rsplit("/", 1)[-1].rsplit(".", 1)[0]
+    usable = "".join(letter if letter.isalnum() or letter in "-_." else "-" for letter in stem).strip("-_.")
+    return usable[:63] or plan.units[0].name
+
+
+def _flavor(plan: Plan) -> str | None:
+    """The flavor its first task asks for."""
+    parts = (part for unit in plan.units for parts in unit.alternatives for part in parts)
+    return next((part.flavor.name for part in parts if part.flavor is not None), None)

@@ -1,0 +1,118 @@
+"""A job that is not over: its conductor, what it holds, and the records of its attempts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cached_property
+
+from jobman.control.conductor import Conductor
+from jobman.control.line import Line
+from jobman.control.runs import Replica
+from jobman.control.store.records import AttemptRecord, JobRecord
+from jobman.engines.base import Order, Peer
+from jobman.plan.model import Plan, Unit
+from jobman.plan.nodes import ClusterNode
+from jobman.plan.replicas import for_replica
+from jobman.sched.allocation import Allocation, Slot
+from jobman.sched.wishes import Wishes, wishes_for
+from jobman.spec.shapes import Alternatives
+
+
+class LiveJob:
+    """One job under way. `nodes` are those it may use: the host's, or emulated ones of its own."""
+
+    def __init__(
+        self, record: JobRecord, plan: Plan, conductor: Conductor, nodes: dict[str, ClusterNode]
+    ) -> None:
+        self.record = record
+        self.plan = plan
+        self.conductor = conductor
+        self.nodes = nodes
+        self.line: Line | None = None
+        """Its own line, where it has nodes of its own."""
+        self.lines: dict[str, Line] = {}
+        """The lines inside its groups, by the key of the group's replica."""
+        self.allocations: dict[str, tuple[int, Allocation]] = {}
+        """What its replicas hold, by key, with the attempt it was given for."""
+        self.attempts: dict[str, AttemptRecord] = {}
+        """The attempts under way, by key."""
+        self.peers: dict[str, Peer] = {}
+        self.retried = 0
+
+    @property
+    def id(self) -> str:
+        return self.record.id
+
+    @cached_property
+    def units(self) -> dict[str, Unit]:
+        return {unit.id: unit for unit in self.plan.units}
+
+    def unit_of(self, key: str) -> Unit:
+        return self.conductor.replica(key).run.unit
+
+    def wanted(self, key: str) -> tuple[Alternatives, Wishes]:
+        """What a replica asks for."""
+        unit = self.unit_of(key)
+        placement = unit.policies.placement
+        return unit.alternatives, wishes_for(placement, unit.id, self._where() if placement else {})
+
+    def _where(self) -> dict[str, list[str]]:
+        """The node of each copy that holds resources now, by unit."""
+        where: dict[str, list[str]] = {}
+        for key, (_, allocation) in self.allocations.items():
+            unit = self.unit_of(key)
+            where.setdefault(unit.id, []).extend(slot.node for slot in allocation.slots)
+        return where
+
+    def order(self, key: str, peers: tuple[Peer, ...]) -> Order:
+        """Everything an engine needs to run the current attempt of a task's replica."""
+        replica = self.conductor.replica(key)
+        allocation = self._allocation(replica)
+        around = self._around(key)
+        nodes = dict.fromkeys(held.node for held in (around or allocation).held)
+        return Order(
+            job=self.id,
+            job_name=self.record.name,
+            owner=self.record.owner,
+            key=key,
+            attempt=replica.attempt,
+            index=replica.index,
+            unit=for_replica(replica.run.unit, replica.index),
+            allocation=allocation,
+            nodes=tuple(nodes),
+            virtual=self.record.options.get("virtual"),
+            cwd=self.record.cwd,
+            environment=self.record.environment,
+            coordinator="localhost" if self._has_coordinator(replica) else None,
+            peers=peers,
+            no_container=self.record.options.get("no_container", False),
+        )
+
+    def _allocation(self, replica: Replica) -> Allocation:
+        known = self.allocations.get(replica.key)
+        if known is not None:
+            return known[1]
+        # A local task runs in the driver of its group: on its first node, pinned to nothing.
+        around = self._around(replica.key)
+        first = around.held[0].node if around is not None and around.held else next(iter(self.nodes))
+        return Allocation(0, (), (Slot(first),))
+
+    def _around(self, key: str) -> Allocation | None:
+        """The allocation of the group a replica runs in."""
+        known = self.allocations.get(key.rpartition("/")[0])
+        return None if known is None else known[1]
+
+    def _has_coordinator(self, replica: Replica) -> bool:
+        """Whether a scope around it names a copy that the others report to."""
+        owner = replica.run.scope.owner
+        while owner is not None:
+            if owner.run.unit.coordinator is not None:
+                return True
+            owner = owner.run.scope.owner
+        return self.plan.coordinator is not None
+
+    def connected(self) -> Iterator[str]:
+        """Names and ids of jobs it wants to reach."""
+        for network in (self.plan.network, *(unit.network for unit in self.plan.units)):
+            if network is not None:
+                yield from network.connect

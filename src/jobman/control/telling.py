@@ -1,0 +1,119 @@
+"""Telling what happened: events in words, from the changes of a conductor and the acts of people."""
+
+from __future__ import annotations
+
+from jobman.control.conductor import SERVICE_ENDS, Change
+from jobman.control.live import LiveJob
+from jobman.control.runs import Replica
+from jobman.control.states import State
+from jobman.control.store.records import AttemptRecord
+
+KINDS: dict[State, str] = {
+    State.RUNNING: "started",
+    State.STOPPING: "stopping",
+    State.RESTING: "retrying",
+    State.SUCCEEDED: "succeeded",
+    State.FAILED: "failed",
+    State.CANCELLED: "cancelled",
+    State.SKIPPED: "skipped",
+}
+"""States whose beginning is an event; the others are steps on the way there."""
+
+
+def words_for(change: Change, replica: Replica | None, job: LiveJob) -> str:
+    """What a change of state means, in words."""
+    attempt = job.attempts.get(change.replica)
+    match change.new:
+        case State.RUNNING:
+            return f"runs on {_nodes(job, change.replica)}{_again(change)}"
+        case State.STOPPING:
+            return _why_stopping(replica)
+        case State.RESTING:
+            return f"{how_it_ended(replica, attempt)}; it is tried again{_when(replica)}"
+        case State.FAILED:
+            return how_it_ended(replica, attempt)
+        case State.SUCCEEDED if replica is not None and replica.reason:
+            return f"{how_it_ended(replica, attempt)}; a rule ignores it"
+        case State.SKIPPED:
+            return "what it waits for will not happen"
+    return ""
+
+
+def how_it_ended(replica: Replica | None, attempt: AttemptRecord | None) -> str:
+    """The end of an attempt that did not succeed."""
+    if replica is None or not replica.reason:
+        return "it starts over"
+    said = _REASONS.get(replica.reason, replica.reason)
+    if replica.reason == "exit" and replica.exit_code is not None:
+        said = f"exit code {replica.exit_code}"
+    elif replica.reason == "signal" and attempt is not None and attempt.signal is not None:
+        said = f"ended by {_signal_name(attempt.signal)}"
+    message = attempt.message if attempt is not None else ""
+    return f"{said}: {message}" if message else said
+
+
+_REASONS = {
+    "exit": "a task of it failed",
+    "signal": "ended by a signal",
+    "timeout": "its time was up",
+    "out-of-memory": "it used more memory than it had",
+    "unhealthy": "its check failed",
+    "launch-failed": "it could not be started",
+    "stage-failed": "a file it needs could not be brought",
+    "node-lost": "its node was lost",
+    "preempted": "it had to make room",
+}
+
+
+def _why_stopping(replica: Replica | None) -> str:
+    why = replica.stopping_for if replica is not None else None
+    return {
+        "timeout": "its time is up",
+        "unhealthy": "its check failed",
+        "suspended": "the job is held",
+        SERVICE_ENDS: "the tasks it served are over",
+    }.get(why or "", "it is no longer wanted")
+
+
+def _when(replica: Replica | None) -> str:
+    if replica is None or replica.due is None or replica.due - replica.since < 0.5:
+        return ""
+    return f" in {replica.due - replica.since:.0f} s"
+
+
+def _again(change: Change) -> str:
+    return f" (attempt {change.attempt})" if change.attempt > 1 else ""
+
+
+def _nodes(job: LiveJob, key: str) -> str:
+    known = job.allocations.get(key) or job.allocations.get(key.rpartition("/")[0])
+    nodes = list(dict.fromkeys(held.node for held in known[1].held)) if known is not None else []
+    if not nodes:
+        return "this machine"
+    return ", ".join(nodes[:4]) + (f" and {len(nodes) - 4} more" if len(nodes) > 4 else "")
+
+
+def _signal_name(number: int) -> str:
+    from signal import Signals
+
+    try:
+        return Signals(number).name
+    except ValueError:
+        return f"signal {number}"
+
+
+def job_reason(job: LiveJob) -> str:
+    """Why a finished job came to its end, in words."""
+    conductor = job.conductor
+    if conductor.outcome is State.CANCELLED:
+        return "cancelled"
+    if conductor.outcome is not State.FAILED or conductor.failure is None:
+        return ""
+    key, failure = conductor.failure
+    if not key:
+        return failure.reason
+    try:
+        replica: Replica | None = conductor.replica(key)
+    except KeyError:
+        replica = None
+    return f"{key}: {how_it_ended(replica, job.attempts.get(key))}"
