@@ -2,7 +2,28 @@
 
 import jobman
 
-NAMES = ["JobSpec", "Place", "Plan", "Problem", "SpecError", "__version__", "load", "load_all", "loads"]
+NAMES = [
+    "AsyncJob",
+    "Client",
+    "Job",
+    "JobFailed",
+    "JobSpec",
+    "Place",
+    "Plan",
+    "Play",
+    "Problem",
+    "Refused",
+    "Rehearsal",
+    "SpecError",
+    "Unreachable",
+    "__version__",
+    "find",
+    "load",
+    "load_all",
+    "loads",
+    "submit",
+    "submit_async",
+]
 
 
 def test_the_exported_names_are_exactly_these():
@@ -18,7 +39,7 @@ def test_every_exported_name_is_there():
 
 
 def test_any_other_name_is_an_attribute_error():
-    assert not hasattr(jobman, "submit")
+    assert not hasattr(jobman, "sumbit")
 
 
 def test_the_parameters_of_the_functions_are_these():

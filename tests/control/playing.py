@@ -24,7 +24,6 @@ async def directing(url, script=None, **machine):
         yield director
     finally:
         await director.stop()
-        store.close()
 
 
 def play(url, scene: Callable[[Director], Awaitable[None]], script=None, **machine) -> None:
@@ -58,9 +57,7 @@ async def until(condition, director=None):
 async def ended(director, job_id):
     """The record of a job, once it is over."""
     final = ("succeeded", "failed", "cancelled")
-    return await until(
-        lambda: (job := director.store.job(job_id)) and job.state in final and job, director
-    )
+    return await until(lambda: (job := director.store.job(job_id)) and job.state in final and job, director)
 
 
 def failing(*names, code=1, until_attempt=10**9, seconds=0.0):

@@ -143,7 +143,7 @@ def test_the_same_record_leads_to_the_same_requests(world, interruptions):
 
 
 class Forgetful(Recorder):
-    """A world whose conductor dies and is brought back from its records before some of the things it is told."""
+    """A world whose conductor dies now and then and is brought back from its records."""
 
     def __init__(self, text, script, slots, deaths):
         super().__init__(text, script, slots)

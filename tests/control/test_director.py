@@ -207,8 +207,8 @@ def test_a_deleted_job_is_gone(url):
 
 def test_time_limits_retries_and_windows_come_by_the_clock(url):
     async def scene(director):
-        late = await submit(director, f"{TASK}hold: true\nstart: {{latest: +0.05s}}\n".replace("0.05s", "50ms"))
-        slow = await submit(director, TASK.replace("command: echo", "command: echo, attributes: {duration: 50ms}"))
+        late = await submit(director, f"{TASK}hold: true\nstart: {{latest: +50ms}}\n")
+        slow = await submit(director, TASK.replace("echo,", "echo, attributes: {duration: 50ms},"))
         job = await ended(director, late)
         assert (job.state, job.reason) == ("failed", "it did not start within its window")
         job = await ended(director, slow)

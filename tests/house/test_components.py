@@ -144,7 +144,7 @@ def test_the_scripts_of_the_lab_keep_the_contract(component):
 
 
 def test_the_lab_has_the_components_that_tests_ask_for_today():
-    assert {"bash", "fish", "libyaml", "zsh"} <= set(discover(FOLDER))
+    assert {"bash", "fish", "libyaml", "podman", "postgres", "slurm", "zsh"} <= set(discover(FOLDER))
 
 
 @pytest.mark.parametrize(

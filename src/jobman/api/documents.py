@@ -1,4 +1,4 @@
-"""The Python API: the same power as the command line."""
+"""Documents: reading them, and their problems and plans."""
 
 from __future__ import annotations
 

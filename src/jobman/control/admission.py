@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ from jobman.control.answers import Submission
 from jobman.control.refusals import Refusal
 from jobman.engines.base import Host, Refused
 from jobman.plan.build import build
-from jobman.plan.model import Plan, Unit, digest
+from jobman.plan.model import Plan, PlanError, Unit, digest, plan_from_json
 from jobman.plan.nodes import ClusterNode
 from jobman.sched.placement import Pool
 from jobman.sched.wishes import wishes_for
@@ -20,6 +21,9 @@ from jobman.spec.load import load_jobs
 from jobman.spec.problems import Problem, Problems, SpecError
 from jobman.spec.source import Source
 from jobman.spec.yaml import collector_paused
+
+LARGE = 50_000
+"""Characters of a document that takes its time: it is read outside the event loop, with the collector held."""
 
 
 class SettingsShelf:
@@ -58,19 +62,26 @@ def plain(problems: Any) -> list[dict[str, Any]]:
 
 def read_plans(submission: Submission, settings: Settings) -> tuple[list[Plan], list[Problem]]:
     """The plans of a document and its warnings; a refusal with every problem where it has errors."""
+    if submission.plan is not None:
+        return [_given(submission.plan)], []
     problems = Problems()
     source = Source(submission.file, submission.document)
-    with collector_paused():
+    with collector_paused() if len(submission.document) > LARGE else nullcontext():
         jobs = load_jobs(source, settings.site(), problems, submission.parameters)
         if problems.has_errors or not jobs:
             raise Refusal("bad-document", "the document is wrong", problems=plain(problems.in_order()))
         plans = [build(job) for job in jobs if job is not None]
-    if submission.name is not None:
-        plans = _renamed(plans, submission.name)
     return plans, problems.in_order()
 
 
-def _renamed(plans: list[Plan], name: str) -> list[Plan]:
+def _given(text: str) -> Plan:
+    try:
+        return plan_from_json(text)
+    except PlanError as error:
+        raise Refusal("bad-document", str(error), "send the plan as `Plan.to_json` gives it") from error
+
+
+def renamed(plans: list[Plan], name: str) -> list[Plan]:
     if len(plans) > 1:
         raise Refusal(
             "bad-request",

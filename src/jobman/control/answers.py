@@ -34,6 +34,8 @@ class Submission(Body, omit_defaults=True, forbid_unknown_fields=True, kw_only=T
     """A request to run a document: every job in it is submitted, or none."""
 
     document: str = ""
+    plan: str | None = None
+    """The JSON form of a plan, in place of a document."""
     file: str = "-"
     """The name messages use for it."""
     parameters: dict[str, str] = {}

@@ -16,20 +16,22 @@ import asyncio
 import contextlib
 import logging
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
+from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from jobman.control import answers, overview
 from jobman.control import happenings as h
-from jobman.control.admission import SettingsShelf, plain
+from jobman.control.admission import LARGE, SettingsShelf, plain
 from jobman.control.batch import Batch
 from jobman.control.broadcast import Broadcast, Subscription
 from jobman.control.failpoints import failpoint
 from jobman.control.floor import Floor
 from jobman.control.intake import Admitted, Intake, fingerprint
 from jobman.control.live import LiveJob
+from jobman.control.logs.watching import LogWatcher
 from jobman.control.reasons import explain
 from jobman.control.refusals import Refusal
 from jobman.control.store.errors import Fenced, StoreError
@@ -40,8 +42,6 @@ from jobman.engines import base
 
 log = logging.getLogger("jobman.director")
 _MOST_AT_ONCE = 500
-_LARGE = 50_000
-"""Characters of a document that is read outside the event loop."""
 
 Item = Callable[[Batch], None]
 
@@ -55,14 +55,15 @@ class Director:
         host: base.Host,
         *,
         settings: SettingsShelf | None = None,
-        on_logs: Callable[[Sequence[LogRecord]], None] | None = None,
+        logs: LogWatcher | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self.store = store
         self.host = host
         self.trouble = ""
         """In words, why nothing can be written just now."""
-        self._on_logs = on_logs or (lambda _records: None)
+        self.logs = logs
+        """Follows the growth of outputs; without it they are looked at now and then."""
         self._clock = clock
         self._intake = Intake(store, host, settings or SettingsShelf())
         self._floor = Floor(host, store.last_numbers(), clock)
@@ -78,6 +79,8 @@ class Director:
         """Take up all work that is not finished, then wait for more."""
         self._loop = asyncio.get_running_loop()
         self._writer = Writer(self.store)
+        if self.logs is not None:
+            await self.logs.__aenter__()
         orders, stops = self._floor.take_up(self.store.unfinished())
         await self.host.start(self._report)
         await self.host.recover(orders)
@@ -98,7 +101,10 @@ class Director:
             self._timer.cancel()
         if self._writer is not None:
             await self._writer.close()
+        if self.logs is not None:
+            self.logs.close()
         await self.host.close()
+        self.store.close()
 
     def _ended(self, worker: asyncio.Task[None]) -> None:
         if not worker.cancelled() and (failure := worker.exception()) is not None:
@@ -172,8 +178,8 @@ class Director:
         for name, address, arguments in batch.acts:
             await getattr(self.host, name)(address, *arguments)
         failpoint("director.after-acts")
-        if batch.changes.logs:
-            self._on_logs(list(batch.changes.logs.values()))
+        if self.logs is not None:
+            _watch(self.logs, batch.changes.logs.values())
         self._broadcast.publish(batch.changes.events)
 
     def _put(self, item: Item) -> None:
@@ -213,7 +219,7 @@ class Director:
         print_of_it = fingerprint(submission)
         if key is not None and (known := await self._replayed(owner, key, print_of_it)):
             return known
-        if len(submission.document) > _LARGE or submission.rerun_of is not None:
+        if len(submission.document) > LARGE or submission.rerun_of is not None:
             admitted = await asyncio.to_thread(self._intake.admit, submission)
         else:
             admitted = self._intake.admit(submission)
@@ -352,3 +358,13 @@ class Director:
 def _as_answer(record: JobRecord) -> answers.Job:
     fields = {name: getattr(record, name) for name in answers.Job.__struct_fields__}
     return answers.Job(**fields)
+
+
+def _watch(logs: LogWatcher, records: Iterable[LogRecord]) -> None:
+    """Follow the growth of outputs while they are written."""
+    for record in records:
+        stream = f"{record.job}/{record.key}/{record.attempt}/{record.copy}/{record.stream}"
+        if record.ended:
+            logs.unwatch(stream)
+        else:
+            logs.watch(stream, Path(record.path))

@@ -16,6 +16,7 @@ from jobman.control.admission import (
     read_plans,
     refuse_features,
     refuse_misfits,
+    renamed,
     virtual_that_fits,
 )
 from jobman.control.refusals import Refusal
@@ -56,6 +57,8 @@ class Intake:
             submission, done = self._again(submission)
         settings = self._settings.get(submission)
         plans, warnings = read_plans(submission, settings)
+        if submission.name is not None:
+            plans = renamed(plans, submission.name)
         fitting = self._fit(plans, submission)
         return Admitted(
             submission=submission,
@@ -83,13 +86,15 @@ class Intake:
         """The submission of an earlier job's document, and the replicas that are done already."""
         assert submission.rerun_of is not None
         record = self._store.job(submission.rerun_of)
-        document = None if record is None else self._store.document(record.id)
-        if record is None or document is None:
+        kept = None if record is None else self._store.document(record.id)
+        if record is None or kept is None:
             raise Refusal("no-such-job", f"there is no job {submission.rerun_of}")
         options = record.options
+        document, plan = kept
         again = msgspec.structs.replace(
             submission,
-            document=document[0],
+            document=document,
+            plan=None if document else plan.decode(),
             file=options.get("file", "-"),
             parameters={**options.get("parameters", {}), **submission.parameters},
             settings=submission.settings or options.get("settings"),

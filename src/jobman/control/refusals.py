@@ -20,6 +20,7 @@ CODES: dict[str, tuple[int, int]] = {
     "ambiguous": (409, 2),
     "wrong-state": (409, 1),
     "key-reused": (409, 2),
+    "too-slow": (408, 5),
     "too-large": (413, 2),
     "not-json": (415, 2),
     "unauthenticated": (401, 6),
