@@ -126,6 +126,7 @@ def test_a_service_with_another_socket_of_the_same_state_is_found(places: Places
     assert starts(places) == 1
 
 
+@pytest.mark.slow
 def test_an_older_service_is_replaced_and_a_newer_one_from_elsewhere_is_not(
     places: Places, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -210,6 +211,7 @@ def test_a_signal_stops_it_cleanly(places: Places, number: signal.Signals) -> No
     assert "stopped" in places.log.read_text()
 
 
+@pytest.mark.slow
 def test_an_idle_service_stops_by_itself_and_a_busy_one_does_not(
     places: Places, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -234,5 +236,5 @@ def test_its_log_has_request_lines_and_its_environment_no_token(
     monkeypatch.setenv("JOBMAN_TOKEN", "jobman_secret")
     ours = client(places)
     running = ours.status()
-    assert "method=GET path=/v1/status status=200" in places.log.read_text()
+    until(lambda: "method=GET path=/v1/status status=200" in places.log.read_text())
     assert b"jobman_secret" not in Path(f"/proc/{running.pid}/environ").read_bytes()

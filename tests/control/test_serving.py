@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
 import signal
@@ -19,7 +18,7 @@ from jobman.control.answers import Submission
 from jobman.control.embedded import read_running
 from jobman.control.listening import Unsafe, check_safety, host_and_port, tcp_sockets
 from jobman.control.places import Places
-from jobman.control.serving import ServeOptions, serve
+from jobman.control.serving import ServeOptions, idle_seconds, serve
 from tests.control.api.world import DOCUMENT, until
 
 ROOT = Path(__file__).parents[2]
@@ -27,11 +26,12 @@ SERVER = """
 import sys
 from pathlib import Path
 from jobman.control.places import Places
-from jobman.control.serving import ServeOptions, serve
+from jobman.control.serving import ServeOptions, idle_seconds, serve
 from tests.control.api.scripted_service import build
 cert = Path(sys.argv[3]) if len(sys.argv) > 3 else None
 key = cert and cert.with_suffix(".key")
-sys.exit(serve(ServeOptions(Places(Path(sys.argv[1])), listen=sys.argv[2], tls_cert=cert, tls_key=key), build))
+places = Places(Path(sys.argv[1]))
+sys.exit(serve(ServeOptions(places, listen=sys.argv[2], tls_cert=cert, tls_key=key), build))
 """
 
 
@@ -61,7 +61,7 @@ class SharedService:
 
     @property
     def token(self) -> str:
-        return re.findall(r"jobman_[\w-]+", self.output.read_text())[0]
+        return str(re.findall(r"jobman_[\w-]+", self.output.read_text())[0])
 
     def stop(self) -> int:
         self.process.send_signal(signal.SIGTERM)
@@ -82,15 +82,15 @@ def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
     if shutil.which("openssl") is None:
         pytest.skip("openssl is not there to make a certificate")
     path = tmp_path_factory.mktemp("tls") / "service.crt"
-    command = (
-        "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -subj /CN=test"
-    )
+    command = "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2"
     names = "subjectAltName=IP:127.0.0.1,DNS:localhost"
-    files = ["-addext", names, "-keyout", str(path.with_suffix(".key")), "-out", str(path)]
+    files = ["-keyout", str(path.with_suffix(".key")), "-out", str(path)]
+    command += f" -subj /CN=test -addext {names}"
     subprocess.run([*command.split(), *files], check=True, capture_output=True)
     return path
 
 
+@pytest.mark.slow
 def test_the_first_start_shows_a_token_once_and_it_works_over_tls(
     tmp_path: Path, certificate: Path, servers: list[SharedService]
 ) -> None:
@@ -100,7 +100,7 @@ def test_the_first_start_shows_a_token_once_and_it_works_over_tls(
     with Client.connect(server.url, server.token, ca_file=str(certificate)) as client:
         job = client.submit(Submission(document=DOCUMENT)).jobs[0]
         assert client.status().listen == server.url
-    with pytest.raises(Unreachable, match="(?i)certificate"):
+    with pytest.raises(Unreachable, match=r"(?i)certificate"):
         Client.connect(server.url, server.token).status()
     with pytest.raises(Refused) as raised:
         Client.connect(server.url, "jobman_wrong", ca_file=str(certificate)).status()
@@ -179,4 +179,11 @@ def test_an_address_is_taken_apart_and_listened_at() -> None:
     assert len({each.getsockname()[1] for each in sockets}) == 1
     for each in sockets:
         each.close()
-    assert os.getpid()
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"), [("", 900), ("90", 90), ("0.5s", 0.5), ("15m", 900), ("2h", 7200), ("soon", 900)]
+)
+def test_the_time_to_be_idle_is_said_in_seconds_or_with_a_unit(text: str, seconds: float) -> None:
+    assert idle_seconds(text) == seconds
+    assert idle_seconds("never") is None

@@ -23,7 +23,7 @@ from jobman.spec.source import Source
 from jobman.spec.yaml import collector_paused
 
 LARGE = 50_000
-"""Characters of a document that takes its time: it is read outside the event loop, with the collector held."""
+"""Characters of a document that takes its time: it is read outside the loop, with the collector held."""
 
 
 class SettingsShelf:

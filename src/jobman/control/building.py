@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import socket
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from jobman.control.director import Director
 from jobman.control.logs.watching import LogWatcher
+from jobman.control.refusals import Refusal
 from jobman.control.store.store import Store
 from jobman.engines.local.engine import LocalEngine
 
@@ -18,6 +20,18 @@ if TYPE_CHECKING:
 async def build_director(options: ServeOptions) -> Director:
     """The director of a service on this machine."""
     store = Store.open(options.database or f"sqlite:///{options.places.database}")
-    store.claim(f"{socket.gethostname()}:{os.getpid()}")
+    _check_folder(store, options.places.state)
+    store.claim(f"{socket.gethostname()}:{os.getpid()}:{options.places.state}")
     logs = LogWatcher()
     return Director(store, LocalEngine(options.places.state), logs=logs)
+
+
+def _check_folder(store: Store, state: Path) -> None:
+    """Refuse a state folder that does not hold the attempts which the store says are under way."""
+    folder = store.holder().owner.split(":", 2)[2:]
+    if folder and folder != [str(state)] and store.unfinished().attempts:
+        raise Refusal(
+            "wrong-state",
+            f"attempts of this database run in the state folder {folder[0]}",
+            f"start the service with --state {folder[0]}, or wait until they are over",
+        )

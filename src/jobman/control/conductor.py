@@ -29,6 +29,9 @@ LATE = "it did not start within its window"
 _LONGEST_REST = 300.0
 
 
+_Entry = tuple[int, int, str, int, Run]
+
+
 class Change(msgspec.Struct, frozen=True):
     """A replica took a new state."""
 
@@ -93,8 +96,10 @@ class Conductor:
         self._replicas: dict[str, Replica] = {}
         self._runs_of: dict[str, dict[int, Run]] = {}
         self._agenda: dict[int, Run] = {}
+        self._eager: list[_Entry] = []
+        self._is_eager: set[int] = set()
         self._ending: dict[int, Scope] = {}
-        self._crowded: list[tuple[int, str, int, Run]] = []
+        self._crowded: list[_Entry] = []
         self._queued: dict[str, Replica] = {}
         self._dues: list[tuple[float, str, int, Replica]] = []
         self._entries = count()
@@ -214,7 +219,7 @@ class Conductor:
     def _begin_attempt(self, replica: Replica) -> None:
         replica.attempt += 1
         self.attempts[replica.key] = replica.attempt
-        replica.exit_code, replica.reason = None, ""
+        replica.exit_code, replica.reason, replica.extended = None, "", 0.0
         self._change(replica, State.STARTING)
 
     def _launch(self, replica: Replica) -> None:
@@ -444,7 +449,9 @@ class Conductor:
             elif replica.due is not None:
                 self._set_due(replica, replica.due + seconds)
             if replica.run.unit.kind == "task" and replica.run.unit.duration is not None:
-                self._requests.append(h.Prolong(replica.key, replica.attempt, seconds))
+                replica.extended += seconds
+                self._touch(replica)
+                self._requests.append(h.Prolong(replica.key, replica.attempt, replica.extended))
 
     # -- bookkeeping ------------------------------------------------------------------------------
 
@@ -461,6 +468,9 @@ class Conductor:
         self.changes.append(Change(replica.key, replica.attempt, old, new))
         self._touch(replica)
         self._look_at(run)
+        if self._crowded and old in OCCUPYING and new not in OCCUPYING:
+            # Its place is not for its own run alone.
+            self._look_at(heappop(self._crowded)[-1])
 
     def _count(self, unit: Unit, state: State, step: int) -> None:
         if unit.kind == "task" and not unit.service:
@@ -558,6 +568,9 @@ class Conductor:
     def _look_at(self, *runs: Run) -> None:
         for run in runs:
             self._agenda[id(run)] = run
+            if id(run) not in self._is_eager:
+                self._is_eager.add(id(run))
+                heappush(self._eager, (*self._order(run), next(self._entries), run))
 
     def _look_everywhere(self) -> None:
         for runs in self._runs_of.values():
@@ -605,23 +618,26 @@ class Conductor:
         """Look at every run something happened to, until nothing happens any more."""
         while self.outcome is None and self.restart_at is None:
             if self._agenda:
-                runs = sorted(self._agenda.values(), key=self._order)
-                self._agenda = {}
-                self._judge()
-                for run in runs:
+                runs, self._agenda = self._agenda, {}
+                for run in sorted(runs.values(), key=self._order):
                     self._decide(run)
-                for run in runs:
-                    self._start(run)
+                self._judge()
             elif self._ending:
                 _, scope = self._ending.popitem()
                 self._finish(scope)
+            elif self._eager:
+                # Only when everything is decided, so that what may start does so in the order written.
+                *_, run = heappop(self._eager)
+                self._is_eager.discard(id(run))
+                self._start(run)
             elif self._crowded and self._free_in_job() > 0:
-                self._look_at(heappop(self._crowded)[3])
+                self._look_at(heappop(self._crowded)[-1])
             else:
                 return
 
-    def _order(self, run: Run) -> tuple[int, str]:
-        return self._rank[run.unit.id], run.scope.prefix
+    def _order(self, run: Run) -> tuple[int, int, str]:
+        """As written; what is inside a group comes before what is outside."""
+        return -run.scope.prefix.count("/"), self._rank[run.unit.id], run.scope.prefix
 
     def _judge(self) -> None:
         if self.verdict is None:

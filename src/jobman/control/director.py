@@ -34,6 +34,7 @@ from jobman.control.live import LiveJob
 from jobman.control.logs.watching import LogWatcher
 from jobman.control.reasons import explain
 from jobman.control.refusals import Refusal
+from jobman.control.resuming import take_up
 from jobman.control.store.errors import Fenced, StoreError
 from jobman.control.store.records import JobRecord, LogRecord, SubmissionRecord
 from jobman.control.store.store import Store
@@ -72,6 +73,11 @@ class Director:
         self._timer: asyncio.TimerHandle | None = None
         self._writer: Writer | None = None
         self._worker: asyncio.Task[None] | None = None
+        self._unanswered: set[asyncio.Future[Any]] = set()
+        self._keys: dict[tuple[str, str], asyncio.Future[Any]] = {}
+        """Idempotency keys of submissions that are not committed yet."""
+        self.failed = asyncio.Event()
+        """Set when it cannot go on: the process should end, and be started again."""
 
     # -- life -------------------------------------------------------------------------------------
 
@@ -81,13 +87,12 @@ class Director:
         self._writer = Writer(self.store)
         if self.logs is not None:
             await self.logs.__aenter__()
-        orders, stops = self._floor.take_up(self.store.unfinished())
+        resumption = take_up(self._floor, self.store.unfinished())
         await self.host.start(self._report)
-        await self.host.recover(orders)
-        for address in stops:
-            await self.host.stop(address, "again")
-        for job_id in list(self._floor.jobs):
-            self._put(lambda batch, job_id=job_id: self._floor.take(job_id, h.Tick(), batch))  # type: ignore[misc]
+        await self.host.recover(resumption.orders)
+        for name, address, arguments in resumption.acts:
+            await getattr(self.host, name)(address, *arguments)
+        self._put(lambda batch: self._floor.resume(resumption.broken, batch))
         self._worker = asyncio.create_task(self._work(), name="director")
         self._worker.add_done_callback(self._ended)
 
@@ -107,15 +112,18 @@ class Director:
         self.store.close()
 
     def _ended(self, worker: asyncio.Task[None]) -> None:
-        if not worker.cancelled() and (failure := worker.exception()) is not None:
+        failure = None if worker.cancelled() else worker.exception()
+        if failure is not None:
             self.trouble = f"the service has a fault and must be started again: {failure}"
             log.critical("the director ended", exc_info=failure)
+            self.failed.set()
+        for future in self._unanswered:
+            if not future.done():
+                future.set_exception(Refusal("stopping", "the service is stopping", "try again"))
 
     @property
     def has_failed(self) -> bool:
-        """Whether it cannot go on: the process should end, and be started again."""
-        worker = self._worker
-        return worker is not None and worker.done() and not worker.cancelled()
+        return self.failed.is_set()
 
     def is_idle(self) -> bool:
         """Whether nothing is pending or running."""
@@ -149,13 +157,25 @@ class Director:
             except StoreError as error:
                 log.error("cannot write: %s", error)
                 self.trouble = str(error)
-                self._take_back(batch, error)
-                await asyncio.sleep(pause)
-                pause = min(5.0, pause * 2)
+                await self._refuse_submissions(batch, error)
+                if not batch.is_empty:
+                    await asyncio.sleep(pause)
+                    pause = min(5.0, pause * 2)
             else:
                 failpoint("director.after-commit")
-                self.trouble = ""
-                return
+                break
+        self.trouble = ""
+
+    async def _refuse_submissions(self, batch: Batch, error: StoreError) -> None:
+        """Take submissions back, once it is certain that they were not written after all."""
+        if not batch.fresh:
+            return
+        try:
+            found = await asyncio.to_thread(self.store.job, next(iter(batch.fresh)))
+        except StoreError:
+            return  # Nobody knows; to write them again is harmless.
+        if found is None:
+            self._take_back(batch, error)
 
     def _take_back(self, batch: Batch, error: StoreError) -> None:
         """Nothing of a submission is committed: its author is told, and it leaves no trace."""
@@ -193,6 +213,8 @@ class Director:
         if self.trouble:
             raise Refusal("store", self.trouble, "try again when that is mended")
         future: asyncio.Future[Any] = self._loop.create_future()
+        self._unanswered.add(future)
+        future.add_done_callback(self._unanswered.discard)
 
         def run(batch: Batch) -> None:
             try:
@@ -216,9 +238,20 @@ class Director:
 
     async def submit(self, submission: answers.Submission, owner: str, key: str | None) -> answers.Submitted:
         """Admit a document, commit its jobs, and answer. The same key gets the same answer again."""
+        if key is None or submission.dry_run:
+            return await self._submit(submission, owner, None)
+        while (earlier := self._keys.get((owner, key))) is not None:
+            await asyncio.wait([earlier])
+        done = self._keys[owner, key] = self._loop.create_future()
+        try:
+            known = await self._replayed(owner, key, fingerprint(submission))
+            return known or await self._submit(submission, owner, key)
+        finally:
+            del self._keys[owner, key]
+            done.set_result(None)
+
+    async def _submit(self, submission: answers.Submission, owner: str, key: str | None) -> answers.Submitted:
         print_of_it = fingerprint(submission)
-        if key is not None and (known := await self._replayed(owner, key, print_of_it)):
-            return known
         if len(submission.document) > LARGE or submission.rerun_of is not None:
             admitted = await asyncio.to_thread(self._intake.admit, submission)
         else:
@@ -278,12 +311,14 @@ class Director:
         await self._act(job_id, h.Released(), "released", f"released by {who}")
 
     async def open_gate(self, job_id: str, gate: str, who: str) -> None:
-        job = self._live(job_id)
+        job = self._floor.jobs.get(job_id)
+        if job is None:
+            return await self._act(job_id, h.GateOpened(gate), "gate-opened", "")
         gates = {*job.plan.policies.gates, *(name for unit in job.plan.units for name in unit.policies.gates)}
         if gate not in gates:
             known = ", ".join(sorted(gates)) or "none"
             raise Refusal("no-such-gate", f"the job has no gate {gate}", f"its gates: {known}")
-        await self._act(job_id, h.GateOpened(gate), "gate-opened", f"{gate} opened by {who}")
+        return await self._act(job_id, h.GateOpened(gate), "gate-opened", f"{gate} opened by {who}")
 
     async def extend(self, job_id: str, seconds: float, task: str | None, who: str) -> None:
         """Give more time to what runs."""
@@ -306,11 +341,12 @@ class Director:
             batch.changes.deleted.add(job_id)
             batch.waiting.append((future, None))
 
-        await self._ask(forget)
         await self.host.forget(job_id)
+        await self._ask(forget)
 
     async def _act(self, job_id: str, happening: h.Happening, kind: str, words: str) -> None:
-        self._live(job_id)
+        if job_id not in self._floor.jobs and await self._was_done(job_id, kind):
+            return
 
         def act(batch: Batch, future: asyncio.Future[Any]) -> None:
             self._floor.event(self._live(job_id), batch, kind, message=words)
@@ -318,6 +354,10 @@ class Director:
             batch.waiting.append((future, None))
 
         await self._ask(act)
+
+    async def _was_done(self, job_id: str, kind: str) -> bool:
+        """Whether a request is one that is repeated because its answer was lost."""
+        return bool(await asyncio.to_thread(lambda: self.store.events(job_id, kinds=[kind], limit=1)))
 
     def _live(self, job_id: str) -> LiveJob:
         job = self._floor.jobs.get(job_id)

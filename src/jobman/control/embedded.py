@@ -147,19 +147,36 @@ def write_running(descriptor: int, running: Running | None) -> None:
 
 
 def _start_unless_there(places: Places, program: Sequence[str]) -> str:
-    running = read_running(places)
-    if answers(places, running):
+    if _listens(places):
+        running = read_running(places)
         if not _is_outdated(running):
             return _socket_of(places, running)
         _ask_to_stop(_socket_of(places, running))
-    elif running is not None and is_alive(places):
-        _wait_for(places, running)
     _start(places, program)
     return _socket_of(places, read_running(places))
 
 
-def _wait_for(places: Places, running: Running) -> None:
-    """One that lives but does not listen is about to stop, or out of reach."""
+def _listens(places: Places) -> bool:
+    """Whether there is a service to speak to; one that is just starting or stopping is waited for."""
+    deadline = time.monotonic() + START_SECONDS
+    while True:
+        running = read_running(places)
+        if answers(places, running):
+            return True
+        if not is_alive(places):
+            return False
+        if running is not None:
+            _refuse_foreign(places, running)
+        if time.monotonic() > deadline:
+            who = "" if running is None else f" (process {running.pid})"
+            raise Unreachable(
+                f"The service{who} lives, but does not listen.",
+                f"Look into {places.log}, and end the process.",
+            )
+        time.sleep(0.01)
+
+
+def _refuse_foreign(places: Places, running: Running) -> None:
     if running.listen:
         raise Unreachable(
             f"{places.state} belongs to the shared service at {running.listen}.",
@@ -169,11 +186,6 @@ def _wait_for(places: Places, running: Running) -> None:
         raise Unreachable(
             f"The service of {places.state} runs on {running.host}, and this is {os.uname().nodename}.",
             "Work there, or name a folder of this machine in JOBMAN_STATE.",
-        )
-    if not wait_until_gone(places):
-        raise Unreachable(
-            f"The service (process {running.pid}) lives, but does not listen at {running.socket}.",
-            f"Look into {places.log}, and end it with: kill {running.pid}",
         )
 
 

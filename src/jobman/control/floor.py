@@ -5,11 +5,9 @@ No input or output, no waiting: what is decided goes into a batch, which the dir
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Sequence
 from datetime import UTC
 from heapq import heappop, heappush
-from typing import NamedTuple, Protocol, TypeVar
 
 import msgspec
 
@@ -27,21 +25,19 @@ from jobman.control.store.records import (
     EventRecord,
     JobRecord,
     LogRecord,
-    ReplicaRecord,
     TaskRecord,
 )
-from jobman.control.store.views import Numbers, Unfinished
+from jobman.control.store.views import Numbers
 from jobman.control.telling import KINDS, job_reason, words_for
 from jobman.engines import base
-from jobman.plan.model import Plan, plan_from_json
+from jobman.plan.model import Plan
 from jobman.plan.nodes import ClusterNode
 from jobman.sched.allocation import Allocation
-from jobman.sched.placement import PlacementError, Pool
+from jobman.sched.placement import Pool
 from jobman.sched.wishes import Wishes
 from jobman.spec.quantities import Moment
 from jobman.spec.shapes import Alternatives
 
-log = logging.getLogger("jobman.floor")
 _NEVER_BEGAN = ("launch-failed", "stage-failed")
 """Reasons of attempts whose command never ran."""
 
@@ -82,12 +78,12 @@ class Floor:
             done=done,
         )
         conductor.held = conductor.held or hold
-        job = self._add(record, plan, conductor, nodes)
+        job = self.add(record, plan, conductor, nodes)
         batch.changes.new_jobs.add(record.id)
         self.event(job, batch, "submitted", message=f"submitted by {record.owner}")
         self.take(record.id, h.Tick(), batch)
 
-    def _add(
+    def add(
         self, record: JobRecord, plan: Plan, conductor: Conductor, nodes: Sequence[ClusterNode]
     ) -> LiveJob:
         job = LiveJob(record, plan, conductor, {node.name: node for node in nodes})
@@ -95,6 +91,16 @@ class Floor:
             job.line = Line(Pool(nodes), strict=True)
         self.jobs[record.id] = job
         return job
+
+    def resume(self, broken: Sequence[tuple[JobRecord, str]], batch: Batch) -> None:
+        """After a restart: let every job look around, and put down those that cannot go on."""
+        for job_id in list(self.jobs):
+            self.take(job_id, h.Tick(), batch)
+        for record, why in broken:
+            record.state, record.reason, record.ended_at = "failed", why, self.clock()
+            record.exit_code = 1
+            batch.changes.jobs[record.id] = record
+            self._note(record.id, batch, "job-failed", message=why)
 
     # -- what happens -----------------------------------------------------------------------------
 
@@ -108,7 +114,7 @@ class Floor:
     def _follow(self, job: LiveJob, requests: Sequence[h.Request], batch: Batch) -> None:
         self._tell_changes(job, batch)
         for request in requests:
-            self._do(job, request, batch)
+            self.do(job, request, batch)
         self._collect(job, batch)
         due = job.conductor.due()
         if due is not None:
@@ -116,7 +122,7 @@ class Floor:
         if job.conductor.outcome is not None:
             self.forget(job)
 
-    def _do(self, job: LiveJob, request: h.Request, batch: Batch) -> None:
+    def do(self, job: LiveJob, request: h.Request, batch: Batch) -> None:
         match request:
             case h.Ask(replica=key):
                 self._asked += 1
@@ -151,9 +157,9 @@ class Floor:
         job.attempts[key] = record
         job.retried += attempt > 1
         batch.changes.attempts[job.id, key, attempt] = record
-        batch.launches.append(job.order(key, self._peers(job)))
+        batch.launches.append(job.order(key, self.peers(job)))
 
-    def _peers(self, job: LiveJob) -> tuple[base.Peer, ...]:
+    def peers(self, job: LiveJob) -> tuple[base.Peer, ...]:
         """What runs in a job and in those it is connected with."""
         peers = list(job.peers.values())
         for name in job.connected():
@@ -168,7 +174,10 @@ class Floor:
         if known is None:
             return
         attempt, allocation = known
-        self.line_of(job, key).give_back(allocation)
+        if key in job.untaken:
+            job.untaken.discard(key)
+        else:
+            self.line_of(job, key).give_back(allocation)
         record = self._allocation_record(job, key, attempt, allocation)
         record.returned_at = self.clock()
         batch.changes.allocations[job.id, key, attempt] = record
@@ -217,6 +226,15 @@ class Floor:
             unit = job.unit_of(report.key)
             index = int(report.key.rpartition(".")[2])
             job.peers[report.key] = base.Peer(unit.name, index, "localhost", report.ports)
+            self._keep_ports(job, report, batch)
+
+    def _keep_ports(self, job: LiveJob, report: base.Running, batch: Batch) -> None:
+        """Ports are part of what a replica holds: others must find them also after a restart."""
+        known = job.allocations.get(report.key)
+        if known is not None:
+            record = self._allocation_record(job, report.key, *known)
+            record.allocation["ports"] = report.ports
+            batch.changes.allocations[job.id, report.key, known[0]] = record
 
     def _keep_outputs(
         self,
@@ -288,12 +306,12 @@ class Floor:
 
     def _grant(self, job: LiveJob, key: str, allocation: Allocation, batch: Batch) -> None:
         attempt = job.conductor.replica(key).attempt + 1
-        self._hold_for(job, key, attempt, allocation)
+        self.hold_for(job, key, attempt, allocation)
         record = self._allocation_record(job, key, attempt, allocation)
         batch.changes.allocations[job.id, key, attempt] = record
         self.take(job.id, h.Granted(key), batch)
 
-    def _hold_for(self, job: LiveJob, key: str, attempt: int, allocation: Allocation) -> None:
+    def hold_for(self, job: LiveJob, key: str, attempt: int, allocation: Allocation) -> None:
         job.allocations[key] = (attempt, allocation)
         if job.unit_of(key).kind == "group":
             job.lines[key] = Line(Pool.within(allocation, job.nodes.values()), strict=False)
@@ -358,11 +376,22 @@ class Floor:
         attempt: int | None = None,
         message: str = "",
     ) -> None:
+        self._note(job.id, batch, kind, replica, attempt, message)
+
+    def _note(
+        self,
+        job_id: str,
+        batch: Batch,
+        kind: str,
+        replica: str | None = None,
+        attempt: int | None = None,
+        message: str = "",
+    ) -> None:
         self._event_number += 1
         batch.changes.events.append(
             EventRecord(
                 number=self._event_number,
-                job=job.id,
+                job=job_id,
                 at=self.clock(),
                 kind=kind,
                 replica=replica,
@@ -375,7 +404,7 @@ class Floor:
         """A job is over, or never was: it leaves every line and holds nothing."""
         self.jobs.pop(job.id, None)
         for key, (_, allocation) in list(job.allocations.items()):
-            if "/" not in key:
+            if "/" not in key and key not in job.untaken:
                 self.line_of(job, key).give_back(allocation)
         job.allocations = {}
         if job.line is None:
@@ -396,75 +425,6 @@ class Floor:
             woken.add(heappop(self._dues)[1])
         for job_id in sorted(woken & self.jobs.keys()):
             self.take(job_id, h.Tick(), batch)
-
-    # -- taking up --------------------------------------------------------------------------------
-
-    def take_up(self, found: Unfinished) -> tuple[list[base.Order], list[base.Address]]:
-        """Bring back every job that is not over; returns the attempts to look after, and those to stop."""
-        orders: list[base.Order] = []
-        stops: list[base.Address] = []
-        tasks = _by_job(found.tasks)
-        replicas = _by_job(found.replicas)
-        attempts = _by_job(found.attempts)
-        allocations = _by_job(found.allocations)
-        for record in found.jobs:
-            kept = _Kept(
-                tasks.get(record.id, []),
-                replicas.get(record.id, []),
-                attempts.get(record.id, []),
-                allocations.get(record.id, []),
-            )
-            try:
-                self._bring_back(record, kept, orders, stops)
-            except (PlacementError, ValueError, KeyError) as error:
-                log.exception("the job %s cannot be taken up: %s", record.id, error)
-        return orders, stops
-
-    def _bring_back(
-        self, record: JobRecord, kept: _Kept, orders: list[base.Order], stops: list[base.Address]
-    ) -> None:
-        plan = plan_from_json(record.plan)
-        conductor = keeping.restore(plan, record, kept.tasks, kept.replicas)
-        virtual = record.options.get("virtual")
-        nodes = list(self.host.nodes(virtual)) if virtual else list(self.nodes.values())
-        job = self._add(record, plan, conductor, nodes)
-        job.retried = record.counts.get("retried", 0)
-        for allocation in sorted(kept.allocations, key=lambda each: each.key.count("/")):
-            held = msgspec.convert(allocation.allocation, Allocation)
-            self._hold_for(job, allocation.key, allocation.attempt, held)
-            self.line_of(job, allocation.key).pool.take(held)
-        for attempt in kept.attempts:
-            job.attempts[attempt.key] = attempt
-        for replica in conductor.queued():
-            self._do(job, h.Ask(replica.key), Batch())
-        for replica in conductor.live():
-            if replica.run.unit.kind == "task":
-                orders.append(job.order(replica.key, ()))
-                if replica.state is State.STOPPING:
-                    stops.append((job.id, replica.key, replica.attempt))
-
-
-class _Kept(NamedTuple):
-    """What is kept of one job besides its own record."""
-
-    tasks: list[TaskRecord]
-    replicas: list[ReplicaRecord]
-    attempts: list[AttemptRecord]
-    allocations: list[AllocationRecord]
-
-
-class _OfJob(Protocol):
-    job: str
-
-
-R = TypeVar("R", bound=_OfJob)
-
-
-def _by_job(records: Sequence[R]) -> dict[str, list[R]]:
-    found: dict[str, list[R]] = {}
-    for record in records:
-        found.setdefault(record.job, []).append(record)
-    return found
 
 
 def _moment(moment: Moment | None, submitted_at: float) -> float | None:

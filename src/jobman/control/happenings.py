@@ -127,7 +127,7 @@ class Thaw(Request, frozen=True, tag=True):
 
 
 class Prolong(Request, frozen=True, tag=True):
-    """Give an attempt more time."""
+    """Give an attempt so many seconds more than its document says, in all."""
 
     replica: str
     attempt: int

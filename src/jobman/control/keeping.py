@@ -13,7 +13,19 @@ from jobman.control.store.records import JobRecord, ReplicaRecord, TaskRecord
 from jobman.plan.model import Plan
 
 _JOB_FLAGS = ("held", "released", "cancelled", "restarts", "restart_at", "has_begun", "earliest", "latest")
-_LIFE = ("retries", "restarts", "begun", "ready", "frozen", "due", "left", "stopping_for", "restarting")
+_LIFE: dict[str, Any] = {
+    "retries": 0,
+    "restarts": 0,
+    "begun": False,
+    "ready": False,
+    "frozen": False,
+    "due": None,
+    "left": None,
+    "extended": 0.0,
+    "stopping_for": None,
+    "restarting": None,
+}
+"""What is remembered of a replica, with the values that need no remembering."""
 
 
 def job_state(conductor: Conductor) -> dict[str, Any]:
@@ -43,7 +55,7 @@ def task_record(run: Run, job: str) -> TaskRecord:
 
 def replica_record(replica: Replica, job: str) -> ReplicaRecord:
     """A replica, with the flags of its scope if it has one."""
-    life = {name: value for name in _LIFE if (value := getattr(replica, name))}
+    life = {name: value for name, idle in _LIFE.items() if (value := getattr(replica, name)) != idle}
     if replica.scope is not None:
         life["scope"] = [replica.scope.failed, replica.scope.stopping]
     return ReplicaRecord(

@@ -34,6 +34,8 @@ class LiveJob:
         """The lines inside its groups, by the key of the group's replica."""
         self.allocations: dict[str, tuple[int, Allocation]] = {}
         """What its replicas hold, by key, with the attempt it was given for."""
+        self.untaken: set[str] = set()
+        """Of those, what the nodes no longer have: it is held in name only."""
         self.attempts: dict[str, AttemptRecord] = {}
         """The attempts under way, by key."""
         self.peers: dict[str, Peer] = {}

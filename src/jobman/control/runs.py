@@ -33,6 +33,7 @@ class Replica:
         "begun",
         "due",
         "exit_code",
+        "extended",
         "frozen",
         "index",
         "key",
@@ -66,6 +67,8 @@ class Replica:
         self.due: float | None = None
         self.left: float | None = None
         """What was left of its time when it was frozen."""
+        self.extended = 0.0
+        """How much longer than its document says this attempt may run."""
         self.stopping_for: str | None = None
         self.restarting: str | None = None
         """Why its scope is to start over when it is over."""

@@ -76,7 +76,7 @@ def run_embedded(places: Places, build: Build = build_usual) -> int:
     if not _detach():
         return 0
     with quick_imports():
-        options = ServeOptions(places, idle=_idle_seconds(os.environ.get("JOBMAN_IDLE")))
+        options = ServeOptions(places, idle=idle_seconds(os.environ.get("JOBMAN_IDLE")))
         return _with_pid_file(options, build)
 
 
@@ -126,7 +126,7 @@ def quick_imports() -> Iterator[None]:
         gc.enable()
 
 
-def _idle_seconds(text: str | None) -> float | None:
+def idle_seconds(text: str | None) -> float | None:
     """How long to live without work: seconds, or 90s, 15m, 2h; `never` for ever."""
     if not text:
         return IDLE_SECONDS

@@ -1,0 +1,145 @@
+"""The life of a service: its endpoints, the sockets they are reached at, and when it ends."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import logging
+import os
+import pwd
+import signal
+import socket
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Literal
+
+from jobman.control.api.app import create_app
+from jobman.control.api.call import Desk
+from jobman.control.api.identity import SocketDoor, TokenDoor, Tokens
+from jobman.control.listening import Listener, address_of, tcp_sockets, unix_socket
+from jobman.control.log_file import keep_small
+
+if TYPE_CHECKING:
+    from jobman.control.director import Director
+    from jobman.control.serving import ServeOptions
+
+log = logging.getLogger("jobman.service")
+_LOOK_SECONDS = 10.0
+_FAULT = 1
+
+
+class Life:
+    """A service while it listens."""
+
+    def __init__(self, options: ServeOptions, director: Director) -> None:
+        self._options = options
+        self._director = director
+        self._code = 0
+        self._sockets = self._open_sockets()
+        self._desk = self._make_desk()
+        self._listener = Listener(create_app(self._desk), self._sockets, options)
+
+    async def lead(self, announce: Callable[[str], None]) -> int:
+        """Listen until the end; returns the exit code."""
+        listener = self._listener
+        listener.on_listening = lambda: self._begin(announce)
+        listener.on_closing = self._close
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, lambda: self._desk.begin_stop(farewell=True))
+        loop.add_signal_handler(signal.SIGHUP, lambda: None)
+        watches = [asyncio.ensure_future(watch) for watch in (self._watch(), self._end_with_director())]
+        try:
+            await listener.listen()
+        finally:
+            for watch in watches:
+                watch.cancel()
+            self._desk.close()
+        log.info("stopped")
+        return self._code
+
+    def _begin(self, announce: Callable[[str], None]) -> None:
+        announce(self._desk.listen)
+        log.info("listening at=%s", self._desk.listen or self._desk.socket)
+        # What is there now stays; the collector need not look at it again.
+        gc.freeze()
+        gc.enable()
+
+    def _close(self) -> None:
+        if self._options.listen is None:
+            # Nobody else can have taken the name: that takes the lock on the pid file.
+            self._options.places.socket.unlink(missing_ok=True)
+
+    async def _watch(self) -> None:
+        """See to it that an idle service ends, and that the log stays small."""
+        limit = self._options.idle
+        pause = _LOOK_SECONDS if limit is None else min(_LOOK_SECONDS, max(0.05, limit / 4))
+        answered, quiet_since = -1, 0.0
+        while True:
+            await asyncio.sleep(pause)
+            if answered != self._listener.answered or self._is_needed():
+                answered, quiet_since = self._listener.answered, time.monotonic()
+            elif limit is not None and time.monotonic() - quiet_since >= limit:
+                log.info("idle")
+                self._desk.begin_stop(farewell=False)
+                return
+            if self._options.listen is None:
+                keep_small(self._options.places.log)
+
+    async def _end_with_director(self) -> None:
+        """A service whose director cannot go on ends; the next command starts another."""
+        await self._director.failed.wait()
+        log.critical("ends because of a fault")
+        self._code = _FAULT
+        self._desk.begin_stop(farewell=False)
+
+    def _is_needed(self) -> bool:
+        return self._listener.is_in_use or not self._director.is_idle()
+
+    def _open_sockets(self) -> list[socket.socket]:
+        if self._options.listen is None:
+            return [unix_socket(self._options.places.socket)]
+        return tcp_sockets(self._options.listen)
+
+    def _make_desk(self) -> Desk:
+        options = self._options
+        mode: Literal["embedded", "shared"] = "embedded" if options.listen is None else "shared"
+        tokens = None if mode == "embedded" else _tokens(self._director)
+        return Desk(
+            self._director,
+            SocketDoor(_user_name()) if tokens is None else TokenDoor(tokens),
+            mode=mode,
+            tokens=tokens,
+            database=_place_of(options),
+            folder=str(options.places.state),
+            socket=str(options.places.socket) if mode == "embedded" else "",
+            listen="" if mode == "embedded" else address_of(self._sockets[0], options),
+            since=time.time(),
+            stop=lambda: self._listener.stop(),
+        )
+
+
+def _tokens(director: Director) -> Tokens:
+    """The tokens of a shared service; the first one is made and shown where there is none."""
+    tokens = Tokens(director.store)
+    if not tokens.all():
+        _, token = tokens.make("admin", _user_name(), "admin")
+        print(f"The token of the administrator, shown this once: {token}", flush=True)
+    return tokens
+
+
+def _place_of(options: ServeOptions) -> str:
+    """Where the store is, without a password."""
+    if options.database is None:
+        return str(options.places.database)
+    from sqlalchemy.engine import make_url
+
+    return make_url(options.database).render_as_string(hide_password=True)
+
+
+def _user_name() -> str:
+    """By the uid, not by what the environment says of it."""
+    try:
+        return pwd.getpwuid(os.geteuid()).pw_name
+    except KeyError:
+        return str(os.geteuid())

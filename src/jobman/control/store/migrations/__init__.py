@@ -1,0 +1,1 @@
+"""How the tables came to be what they are. A migration is never changed once it was released."""

@@ -1,0 +1,254 @@
+"""A director for tests of what is around it: the real store, and jobs that do what a test says."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import secrets
+import time
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from jobman import loads
+from jobman.control import answers
+from jobman.control.api.reading import job_answer
+from jobman.control.broadcast import Broadcast, Subscription
+from jobman.control.logs.watching import LogWatcher
+from jobman.control.refusals import Refusal
+from jobman.control.store.records import (
+    AttemptRecord,
+    Changes,
+    EventRecord,
+    JobRecord,
+    LogRecord,
+    ReplicaRecord,
+    SubmissionRecord,
+    TaskRecord,
+)
+from jobman.control.store.store import Store
+
+OVER = answers.FINAL_STATES
+
+
+class ScriptedDirector:
+    """Keeps the contract of a director; a job runs one replica, `main.0`, when it is told to."""
+
+    def __init__(self, folder: Path, broadcast: Broadcast | None = None) -> None:
+        self.folder = folder
+        self.store = Store.open(folder / "jobman.db")
+        self.store.claim("a test")
+        self.trouble = ""
+        self.failed = asyncio.Event()
+        self.fault: Exception | None = None
+        """Raised by the next submission."""
+        self.live: dict[str, JobRecord] = {}
+        self.logs = LogWatcher(inotify=False)
+        self.broadcast = broadcast or Broadcast()
+        self._jobs, self._events = (getattr(self.store.last_numbers(), name) for name in ("job", "event"))
+        for record in self.store.jobs().items:
+            if record.state not in OVER:
+                self.live[record.id] = record
+
+    async def start(self) -> None:
+        await self.logs.__aenter__()
+
+    async def stop(self) -> None:
+        self.logs.close()
+        self.store.close()
+
+    def is_idle(self) -> bool:
+        return not self.live
+
+    def subscribe(self) -> Subscription:
+        return self.broadcast.subscribe()
+
+    # -- what callers ask for --------------------------------------------------------------------------
+
+    async def submit(self, submission: answers.Submission, owner: str, key: str | None) -> answers.Submitted:
+        if self.fault is not None:
+            raise self.fault
+        digest = hashlib.sha256(msgspec.json.encode(submission)).hexdigest()
+        if key is not None and (known := self.store.submission(owner, key)):
+            if known.digest != digest:
+                raise Refusal("key-reused", "This key belongs to another submission.")
+            found = [self.store.job(each) for each in known.jobs]
+            return answers.Submitted(jobs=[job_answer(job) for job in found if job], replayed=True)
+        spec = loads(submission.document, name=submission.file)
+        if not spec.ok:
+            problems = msgspec.to_builtins(spec.problems)
+            raise Refusal("bad-document", "The document is wrong.", problems=problems)
+        plan = spec.plan()
+        record = JobRecord(
+            id=secrets.token_hex(6),
+            number=self._jobs + 1,
+            name=submission.name or plan.name or "job",
+            owner=owner,
+            submitted_at=time.time(),
+            queue=plan.queue,
+            labels=plan.labels,
+            document=submission.document,
+            plan=plan.to_json(),
+            digest=plan.digest,
+            cwd=submission.cwd or "/",
+            held=submission.hold,
+            options={"environment given": submission.environment is not None, "settings": "private"},
+        )
+        if submission.dry_run:
+            return answers.Submitted(jobs=[job_answer(record)])
+        self._jobs += 1
+        self.live[record.id] = record
+        changes = Changes(new_jobs={record.id})
+        if key is not None:
+            changes.submissions.append(
+                SubmissionRecord(owner=owner, key=key, digest=digest, jobs=(record.id,), at=time.time())
+            )
+        self._commit(record, "submitted", changes)
+        return answers.Submitted(jobs=[job_answer(record)])
+
+    async def cancel(self, job_id: str, who: str) -> None:
+        self._alive(job_id)
+        self.finish(job_id, "cancelled", reason=f"cancelled by {who}")
+
+    async def hold(self, job_id: str, who: str) -> None:
+        self._set(job_id, "held", held=True)
+
+    async def release(self, job_id: str, who: str) -> None:
+        self._set(job_id, "released", held=False)
+
+    async def open_gate(self, job_id: str, gate: str, who: str) -> None:
+        record = self._alive(job_id)
+        if gate != "data":
+            raise Refusal("no-such-gate", f"There is no gate {gate}.")
+        known = record.conductor.get("open_gates", [])
+        self._set(job_id, "gate", conductor={"open_gates": [*known, gate]})
+
+    async def extend(self, job_id: str, seconds: float, task: str | None, who: str) -> None:
+        if task not in (None, "main"):
+            raise Refusal("no-such-task", f"There is no task {task}.")
+        self._set(job_id, "extended", reason=f"{seconds} s more")
+
+    async def delete(self, job_id: str, who: str) -> None:
+        if job_id in self.live:
+            raise Refusal("wrong-state", "The job is not over.", "Cancel it first.")
+        self.store.write(Changes(deleted={job_id}))
+
+    def why(self, job_id: str) -> answers.Why | None:
+        record = self.live.get(job_id)
+        if record is None:
+            return None
+        return answers.Why(job=job_id, state=record.state, summary="It waits for its turn.", position=1)  # type: ignore[arg-type]
+
+    def nodes(self) -> list[answers.Node]:
+        return [answers.Node(name="here", amounts={"core": 4.0}, jobs=sorted(self.live))]
+
+    def queue(self, owner: str) -> list[answers.QueueRow]:
+        mine = sum(record.owner == owner for record in self.live.values())
+        return [
+            answers.QueueRow(
+                flavor=None, resources={"core": 1.0}, waiting=len(self.live), running=0, yours_waiting=mine
+            )
+        ]
+
+    def copies(self, job_id: str) -> list[dict[str, Any]]:
+        record = self.live.get(job_id)
+        if record is None or record.state != "running":
+            return []
+        return [{"replica": "main.0", "attempt": 1, "copy": 0, "node": "here", "pid": 1, "cwd": "/"}]
+
+    # -- what a test lets happen -----------------------------------------------------------------------
+
+    def begin(self, job_id: str) -> None:
+        """Start the one replica, whose output is a file."""
+        record = self._alive(job_id)
+        record.state, record.started_at = "running", time.time()
+        path = self.output(job_id)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch()
+        self.logs.watch(job_id, path)
+        attempt = AttemptRecord(job=job_id, key="main.0", attempt=1, granted_at=1.0, nodes=("here",))
+        replica = ReplicaRecord(job=job_id, key="main.0", unit="main", index=0, state="running", attempt=1)
+        task = TaskRecord(job=job_id, scope="", unit="main", counts={"running": 1})
+        changes = Changes(
+            attempts={(job_id, "main.0", 1): attempt},
+            replicas={(job_id, "main.0"): replica},
+            tasks={(job_id, "", "main"): task},
+            logs=self._log(job_id, ended=False),
+        )
+        self._commit(record, "started", changes, replica="main.0", attempt=1)
+
+    def write(self, job_id: str, *lines: str) -> None:
+        """Have the replica write lines."""
+        with self.output(job_id).open("a") as file:
+            file.writelines(f"{line}\n" for line in lines)
+
+    def finish(self, job_id: str, state: str = "succeeded", exit_code: int = 0, reason: str = "") -> None:
+        """End a job."""
+        record = self._alive(job_id)
+        changes = Changes()
+        if record.state == "running":
+            self.logs.unwatch(job_id)
+            changes.logs = self._log(job_id, ended=True)
+        record.state, record.ended_at = state, time.time()
+        record.exit_code, record.reason = exit_code, reason
+        del self.live[job_id]
+        self._commit(record, state, changes)
+
+    def happen(self, job_id: str, kind: str, count: int = 1) -> None:
+        """Let things happen to a job that change nothing."""
+        record = self._alive(job_id)
+        events = [self._event(record, kind) for _ in range(count)]
+        self.store.write(Changes(events=events))
+        self.broadcast.publish(events)
+
+    def output(self, job_id: str) -> Path:
+        return self.folder / "jobs" / job_id / "stdout"
+
+    def _log(self, job_id: str, *, ended: bool) -> dict[tuple[str, str, int, int, str], LogRecord]:
+        path = self.output(job_id)
+        record = LogRecord(
+            job=job_id,
+            key="main.0",
+            attempt=1,
+            copy=0,
+            stream="stdout",
+            path=str(path),
+            node="here",
+            size=path.stat().st_size,
+            ended=ended,
+        )
+        return {(job_id, "main.0", 1, 0, "stdout"): record}
+
+    def _alive(self, job_id: str) -> JobRecord:
+        record = self.live.get(job_id)
+        if record is None:
+            raise Refusal("wrong-state", "The job is over.")
+        return record
+
+    def _set(self, job_id: str, kind: str, **changes: Any) -> None:
+        record = self._alive(job_id)
+        for name, value in changes.items():
+            setattr(record, name, value)
+        self._commit(record, kind, Changes())
+
+    def _event(
+        self, record: JobRecord, kind: str, replica: str | None = None, attempt: int | None = None
+    ) -> EventRecord:
+        self._events += 1
+        return EventRecord(
+            number=self._events, job=record.id, at=time.time(), kind=kind, replica=replica, attempt=attempt
+        )
+
+    def _commit(
+        self,
+        record: JobRecord,
+        kind: str,
+        changes: Changes,
+        replica: str | None = None,
+        attempt: int | None = None,
+    ) -> None:
+        changes.jobs[record.id] = record
+        changes.events.append(self._event(record, kind, replica, attempt))
+        self.store.write(changes)
+        self.broadcast.publish(changes.events)
