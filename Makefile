@@ -30,11 +30,12 @@ $(VENV): pyproject.toml
 	fi
 	@touch $@
 
-demo: $(VENV) ## explain the showcase and draw its graph (DEMO_DIR)
+demo: $(VENV) ## run the showcase on this machine, with a service of its own (DEMO_DIR)
 	@mkdir -p $(DEMO_DIR)
-	@$(BIN)/jobman explain examples/showcase.yaml --graph $(DEMO_DIR)/showcase.svg
-	@echo
-	@echo "The picture is in $(abspath $(DEMO_DIR))/showcase.svg"
+	@cp examples/showcase.yaml $(DEMO_DIR)
+	@cd $(DEMO_DIR) && export JOBMAN_STATE="$$PWD/state"; code=0; \
+	    $(abspath $(BIN))/jobman run showcase.yaml || code=$$?; \
+	    $(abspath $(BIN))/jobman service stop --force 2>/dev/null; exit $$code
 
 test: lint ## lint, then every test; ends with what ran on real components
 	lab/up

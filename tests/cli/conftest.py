@@ -9,7 +9,9 @@ from typing import NamedTuple
 import pytest
 from typer.testing import CliRunner
 
-from jobman.cli.main import app
+from jobman.cli.app import app
+from jobman.control.places import find_places
+from tests.cli import stub
 
 GOOD = "version: 1\ntasks:\n- name: hello\n  command: [echo, hello]\n  resources: {type: node, count: 1}\n"
 COLOURS = ("NO_COLOR", "FORCE_COLOR", "CLICOLOR", "CLICOLOR_FORCE", "TTY_COMPATIBLE", "COLUMNS", "PY_COLORS")
@@ -42,9 +44,23 @@ def bare_home(tmp_path, monkeypatch):
     work.mkdir()
     monkeypatch.chdir(work)
     monkeypatch.setenv("HOME", str(home))
-    for name in COLOURS:
+    monkeypatch.setenv("JOBMAN_STATE", str(tmp_path / "state"))
+    for name in (*COLOURS, "JOBMAN_SERVER", "JOBMAN_TOKEN", "XDG_RUNTIME_DIR"):
         monkeypatch.delenv(name, raising=False)
     return home
+
+
+@pytest.fixture
+def service(bare_home):
+    """A service at the place where commands look for this user's own."""
+    places = find_places()
+    places.make()
+    service = stub.Stub()
+    server = stub.serve(service, places.socket)
+    yield service
+    server.shutdown()
+    server.server_close()
+    places.socket.unlink(missing_ok=True)
 
 
 @pytest.fixture

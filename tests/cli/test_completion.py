@@ -10,8 +10,10 @@ from pathlib import Path
 
 import pytest
 
-COMMANDS = {"check", "explain", "schema", "features", "satisfy", "settings", "help", "completion"}
-CHECK_OPTIONS = {"--strict", "--fix", "--set", "-o", "--output"}
+from jobman.cli.commands import FAMILIES
+
+COMMANDS = {name for family in FAMILIES.values() for name in family}
+JOBS = {"sweep", "0f3a91c2d4e5"}
 FORMS = {"table", "json", "yaml"}
 
 
@@ -20,6 +22,16 @@ def documents():
     Path("job.yaml").touch()
     Path("jobs").mkdir()
     Path("notes.txt").touch()
+
+
+@pytest.fixture(autouse=True)
+def known_jobs(tmp_path, monkeypatch):
+    """A `jobman` that knows two jobs; the scripts may ask it for nothing else."""
+    program = tmp_path / "bin" / "jobman"
+    program.parent.mkdir()
+    program.write_text(f'#!/bin/sh\ntest "$*" = __jobs && printf "%s\\n" {" ".join(JOBS)}\n')
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{program.parent}:{os.environ['PATH']}")
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
@@ -53,7 +65,10 @@ def run(shell, script, **environment):
 # Words of a command line, the last one being completed, and what it may become.
 CASES = {
     "commands": (["jobman", ""], COMMANDS),
-    "the start of a command": (["jobman", "s"], {"schema", "satisfy", "settings"}),
+    "the start of a command": (
+        ["jobman", "s"],
+        {"schema", "satisfy", "settings", "submit", "service", "server"},
+    ),
     "a command behind a global option": (["jobman", "-o", "json", "ch"], {"check"}),
     "options of a command": (["jobman", "check", "--s"], {"--strict", "--set"}),
     "global options": (["jobman", "--ver"], {"--version"}),
@@ -66,6 +81,21 @@ CASES = {
     "settings before the command": (["jobman", "-s", "no"], {"notes.txt"}),
     "shells": (["jobman", "completion", ""], {"bash", "zsh", "fish"}),
     "codes": (["jobman", "help", "JS42"], {"JS420", "JS421", "JS422", "JS423"}),
+    "jobs": (["jobman", "logs", ""], JOBS),
+    "the start of a job": (["jobman", "wait", "sw"], {"sweep"}),
+    "a second job": (["jobman", "cancel", "sweep", "0f"], {"0f3a91c2d4e5"}),
+    "a job behind an option": (["jobman", "logs", "-f", "-j", "s"], {"sweep"}),
+    "a job behind a global option": (["jobman", "-o", "json", "details", "s"], {"sweep"}),
+    "a command inside a command": (["jobman", "service", ""], {"status", "start", "stop"}),
+    "options of a command inside a command": (["jobman", "service", "stop", "--f"], {"--force"}),
+    "a job of a command inside a command": (["jobman", "gate", "open", "s"], {"sweep"}),
+    "states": (["jobman", "list", "--state", "s"], {"succeeded"}),
+    "engines": (["jobman", "submit", "-e", "l"], {"local"}),
+    "a folder that has the name of an option with words": (
+        ["jobman", "server", "--state", "jo"],
+        {"job.yaml", "jobs"},
+    ),
+    "a document to run": (["jobman", "run", "job."], {"job.yaml"}),
 }
 # -- bash ---------------------------------------------------------------------------------------------------
 

@@ -2,9 +2,10 @@
 
 import pytest
 
+from jobman.cli.commands import FAMILIES
 from jobman.spec.codes import CODES
 
-COMMANDS = ["check", "explain", "schema", "features", "satisfy", "settings", "help", "completion"]
+COMMANDS = [name for family in FAMILIES.values() for name in family]
 
 
 @pytest.mark.parametrize("code", ["JS101", "js101"])

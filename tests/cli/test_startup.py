@@ -5,6 +5,8 @@ import sys
 
 import pytest
 
+from tests.cli.stub import make_job
+
 SLOW = (
     "msgspec",
     "yaml",
@@ -15,7 +17,21 @@ SLOW = (
     "jobman.api",
     "hypothesis",
 )
-FORBIDDEN = {"--version": (*SLOW, "rich"), "--help": SLOW}
+FORBIDDEN = {"--version": (*SLOW, "rich", "typer"), "--help": SLOW}
+LANGUAGE = ("yaml", "pydantic", "rich", "jobman.spec", "jobman.plan", "jobman.settings", "jobman.api")
+QUICK = {
+    "submit a document": ("submit", "job.yaml"),
+    "submit a command": ("submit", "-r", "small", "--", "true"),
+    "names for completion": ("__jobs",),
+}
+LIGHT = {
+    "list": ("list", "-n", "5"),
+    "why": ("why", "hello"),
+    "logs": ("logs", "hello"),
+    "details": ("details", "hello"),
+    "cancel": ("cancel", "hello"),
+    "run a command": ("run", "--", "true"),
+}
 
 
 def imported(*arguments):
@@ -38,6 +54,19 @@ def intruders(modules, forbidden):
 @pytest.mark.parametrize("option", list(FORBIDDEN))
 def test_a_quick_option_imports_nothing_slow(option):
     assert intruders(imported(option), FORBIDDEN[option]) == []
+
+
+@pytest.mark.parametrize("arguments", QUICK.values(), ids=list(QUICK))
+def test_what_stands_in_loops_imports_neither_the_language_nor_the_library_of_the_command_line(
+    service, good, arguments
+):
+    assert intruders(imported(*arguments), (*LANGUAGE, "typer")) == []
+
+
+@pytest.mark.parametrize("arguments", LIGHT.values(), ids=list(LIGHT))
+def test_what_asks_the_service_imports_nothing_of_the_language(service, arguments):
+    service.add(make_job("hello"))
+    assert intruders(imported(*arguments), LANGUAGE) == []
 
 
 def test_the_list_of_imports_is_really_one():

@@ -7,17 +7,14 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
-from jobman.cli.state import ExitCode, Output, Parameters, State, emit, parse_parameters
+from jobman.cli.options import Output, Parameters
+from jobman.cli.state import ExitCode, State, emit, parse_parameters
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from jobman.api import JobSpec
     from jobman.spec.source import Source
-
-
-def register(app: typer.Typer) -> None:
-    app.command("check")(check)
 
 
 def check(

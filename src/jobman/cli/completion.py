@@ -1,36 +1,45 @@
 """`jobman completion`: scripts for bash, zsh and fish, made from the commands themselves.
 
-The scripts know every command and option by heart, so that a press of the tab key starts no Python.
+The scripts know every command and option by heart, so that a press of the tab key starts no Python; only for
+the names of jobs do they ask `jobman __jobs`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
 import typer
 
-from jobman.cli.state import FORMATS
+from jobman.cli.state import ENGINES, FORMATS
 
-_BASH_FILES = 'mapfile -t COMPREPLY < <(compgen -f -- "$current")'
-_WORDS = {"--output": FORMATS}
-
-
-def register(app: typer.Typer) -> None:
-    app.command("completion")(completion)
+Kind = Literal["words", "jobs", "files", "nothing"]
+"""What may stand at a place of the command line."""
+_WORDS = {
+    "--output": FORMATS,
+    "--engine": ENGINES,
+    "--role": ("admin", "user"),
+    ("list", "--state"): ("waiting", "running", "succeeded", "failed", "cancelled"),
+}
+_FILES = ("FILE", "FOLDER", "NODES", "OUT", "FLAVOR")
+_JOBS = "jobman __jobs 2>/dev/null"
 
 
 class _Option(NamedTuple):
     names: tuple[str, ...]
     takes_value: bool
+    kind: Kind
     words: tuple[str, ...]
     help: str
 
 
 class _Command(NamedTuple):
+    """A command; one inside another is known by both names, as in `gate open`."""
+
     name: str
     help: str
     options: tuple[_Option, ...]
+    kind: Kind
     words: tuple[str, ...]
 
 
@@ -38,32 +47,66 @@ def completion(
     shell: Annotated[str, typer.Argument(metavar="bash|zsh|fish", help="The shell to complete in.")],
 ) -> None:
     """Print a completion script: `source <(jobman completion bash)`."""
-    from jobman.cli.main import app
+    from jobman.cli.app import app
 
     write = _WRITERS.get(shell)
     if write is None:
         raise typer.BadParameter(f"'{shell}' is not one of {', '.join(_WRITERS)}", param_hint="SHELL")
-    group: Any = typer.main.get_command(app)
-    commands = [_describe(name, command) for name, command in group.commands.items() if not command.hidden]
-    typer.echo("\n".join(write(_describe("", group), commands)))
+    root: Any = typer.main.get_command(app)
+    commands = [
+        described
+        for name, sign in root.commands.items()
+        if not sign.hidden
+        for described in _family(name, root.load(name))
+    ]
+    typer.echo("\n".join(write(_describe("", root), commands)))
+
+
+def _family(name: str, command: Any) -> Iterator[_Command]:
+    yield _describe(name, command)
+    for inner_name, inner in getattr(command, "commands", {}).items():
+        yield _describe(f"{name} {inner_name}", inner)
 
 
 def _describe(name: str, command: Any) -> _Command:
-    options = tuple(_option(param) for param in command.params if param.param_type_name == "option")
-    words = {"completion": tuple(_WRITERS), "help": _codes()}.get(name, ())
-    return _Command(name, (command.help or "").split("\n")[0].rstrip("."), options, words)
+    options = tuple(_option(name, param) for param in command.params if param.param_type_name == "option")
+    words = _argument_words(name, command)
+    arguments = [param.metavar for param in command.params if param.param_type_name != "option"]
+    kind: Kind = "words" if words else _kind_of(*arguments)
+    return _Command(name, (command.help or "").split("\n")[0].rstrip("."), options, kind, words)
 
 
-def _option(param: Any) -> _Option:
+def _argument_words(name: str, command: Any) -> tuple[str, ...]:
+    if name == "help":
+        from jobman.spec.codes import CODES
+
+        return tuple(CODES)
+    if name == "completion":
+        return tuple(_WRITERS)
+    return tuple(command.commands) if name and hasattr(command, "commands") else ()
+
+
+def _option(command: str, param: Any) -> _Option:
     names = tuple(param.opts)
-    words = next((_WORDS[name] for name in names if name in _WORDS), ())
-    return _Option(names, not param.is_flag, words, (param.help or "").rstrip("."))
+    keys = [*((command, name) for name in names), *names]
+    words = next((_WORDS[key] for key in keys if key in _WORDS), ())
+    kind: Kind = "words" if words else _kind_of(param.metavar)
+    return _Option(names, not param.is_flag, kind, words, (param.help or "").rstrip("."))
 
 
-def _codes() -> tuple[str, ...]:
-    from jobman.spec.codes import CODES
+def _kind_of(*metavars: str | None) -> Kind:
+    """What stands at a place, by the name that its help gives it."""
+    for metavar in filter(None, metavars):
+        if metavar.startswith("JOB"):
+            return "jobs"
+        if metavar.startswith(_FILES):
+            return "files"
+    return "nothing"
 
-    return tuple(CODES)
+
+def _groups(commands: list[_Command]) -> list[str]:
+    """The commands that have commands of their own."""
+    return list(dict.fromkeys(command.name.partition(" ")[0] for command in commands if " " in command.name))
 
 
 # -- bash ---------------------------------------------------------------------------------------------------
@@ -73,38 +116,40 @@ def _bash(root: _Command, commands: list[_Command]) -> Iterator[str]:
     yield "_jobman() {"
     yield '  local current="${COMP_WORDS[COMP_CWORD]}" before="${COMP_WORDS[COMP_CWORD-1]}" command="" i'
     yield "  for ((i = 1; i < COMP_CWORD; i++)); do"
-    yield '    case "${COMP_WORDS[i]}" in'
-    yield f"      {'|'.join(_value_names(root))}) ((i++)) ;;"
-    yield "      -*) ;;"
-    yield '      *) command="${COMP_WORDS[i]}"; break ;;'
+    yield '    case "$command,${COMP_WORDS[i]}" in'
+    yield f"      {'|'.join(f',{name}' for name in _value_names(root))}) ((i++)) ;;"
+    yield "      *,-*) ;;"
+    yield '      ,*) command="${COMP_WORDS[i]}" ;;'
+    yield f"      {'|'.join(f'{name},*' for name in _groups(commands))})"
+    yield '        command+=" ${COMP_WORDS[i]}"; break ;;'
+    yield "      *) break ;;"
     yield "    esac"
     yield "  done"
-    yield '  case "$before" in'
-    yield f"    -o|--output) {_bash_reply(FORMATS)}; return ;;"
-    yield f"    {'|'.join(_file_names(root, commands))}) {_BASH_FILES}; return ;;"
+    yield '  case "$command,$before" in'
+    for command in (root, *commands):
+        for option in command.options:
+            if option.takes_value:
+                places = "|".join(f'"{command.name},{name}"' for name in option.names)
+                yield f"    {places}) {_bash_reply(option.kind, option.words)}; return ;;"
     yield "  esac"
     yield '  case "$command,$current" in'
     for command in (root, *commands):
-        yield f"    {command.name},-*) {_bash_reply(_names(command))} ;;"
-    yield f"    ,*) {_bash_reply(command.name for command in commands)} ;;"
+        yield f'    "{command.name},"-*) {_bash_reply("words", _names(command))} ;;'
+    top = [command.name for command in commands if " " not in command.name]
+    yield f"    ,*) {_bash_reply('words', top)} ;;"
     for command in commands:
-        if command.words:
-            yield f"    {command.name},*) {_bash_reply(command.words)} ;;"
-    yield f"    *) {_BASH_FILES} ;;"
+        yield f'    "{command.name},"*) {_bash_reply(command.kind, command.words)} ;;'
     yield "  esac"
     yield "}"
     yield "complete -o filenames -o bashdefault -F _jobman jobman"
 
 
-def _bash_reply(words: Iterable[str]) -> str:
+def _bash_reply(kind: Kind, words: Iterable[str]) -> str:
+    if kind == "files":
+        return 'mapfile -t COMPREPLY < <(compgen -f -- "$current")'
+    if kind == "jobs":
+        return f'COMPREPLY=($(compgen -W "$({_JOBS})" -- "$current"))'
     return f'COMPREPLY=($(compgen -W "{" ".join(words)}" -- "$current"))'
-
-
-def _file_names(root: _Command, commands: list[_Command]) -> list[str]:
-    """The options whose value may be a file."""
-    options = [option for command in (root, *commands) for option in command.options]
-    names = [name for option in options if option.takes_value and not option.words for name in option.names]
-    return list(dict.fromkeys(names))
 
 
 def _names(command: _Command) -> list[str]:
@@ -118,8 +163,17 @@ def _value_names(command: _Command) -> list[str]:
 # -- zsh ----------------------------------------------------------------------------------------------------
 
 
+_ZSH_JOBS = """\
+_jobman_jobs() {
+  local -a jobs
+  jobs=(${(f)"$(%s)"})
+  compadd -a jobs
+}"""
+
+
 def _zsh(root: _Command, commands: list[_Command]) -> Iterator[str]:
     yield "#compdef jobman"
+    yield from (_ZSH_JOBS % _JOBS).splitlines()
     yield "_jobman() {"
     yield "  local context state line"
     yield "  typeset -A opt_args"
@@ -131,33 +185,50 @@ def _zsh(root: _Command, commands: list[_Command]) -> Iterator[str]:
     yield "    command)"
     yield "      local -a commands=("
     for command in commands:
-        yield f"        {_single(f'{command.name}:{_plain(command.help)}')}"
+        if " " not in command.name:
+            yield f"        {_single(f'{command.name}:{_plain(command.help)}')}"
     yield "      )"
     yield "      _describe command commands ;;"
     yield "    argument)"
     yield "      case ${line[1]} in"
     for command in commands:
-        options = " ".join(_zsh_option(option) for option in command.options)
-        what = f"'*:word:({' '.join(command.words)})'" if command.words else "'*:file:_files'"
-        yield f"        {command.name}) _arguments {options} {what} ;;"
+        if " " not in command.name:
+            yield from _zsh_command(command, [c for c in commands if c.name.startswith(f"{command.name} ")])
     yield "      esac ;;"
     yield "  esac"
     yield "}"
     yield "compdef _jobman jobman"
 
 
+def _zsh_command(command: _Command, inner: list[_Command]) -> Iterator[str]:
+    if not inner:
+        yield f"        {command.name}) {_zsh_arguments(command)} ;;"
+        return
+    yield f"        {command.name})"
+    yield f"          _arguments -C '1:command:({' '.join(command.words)})' '*::argument:->inner'"
+    yield "          if [[ $state == inner ]]; then"
+    yield "            case ${line[1]} in"
+    for one in inner:
+        yield f"              {one.name.partition(' ')[2]}) {_zsh_arguments(one)} ;;"
+    yield "            esac"
+    yield "          fi ;;"
+
+
+def _zsh_arguments(command: _Command) -> str:
+    options = " ".join(_zsh_option(option) for option in command.options)
+    return f"_arguments {options} '*:word:{_zsh_action(command.kind, command.words)}'"
+
+
 def _zsh_option(option: _Option) -> str:
-    value = (
-        f":value:({' '.join(option.words)})"
-        if option.words
-        else ":value:_files"
-        if option.takes_value
-        else ""
-    )
+    value = f":value:{_zsh_action(option.kind, option.words)}" if option.takes_value else ""
     text = f"[{_plain(option.help)}]{value}"
     if len(option.names) == 1:
         return f"{_single(option.names[0] + text)}"
     return f"{{{','.join(option.names)}}}{_single(text)}"
+
+
+def _zsh_action(kind: Kind, words: tuple[str, ...]) -> str:
+    return {"words": f"({' '.join(words)})", "jobs": "_jobman_jobs", "files": "_files", "nothing": " "}[kind]
 
 
 # -- fish ---------------------------------------------------------------------------------------------------
@@ -166,42 +237,53 @@ def _zsh_option(option: _Option) -> str:
 _FISH_COMMAND = """\
 function __jobman_command
     set -l skip 0
+    set -l command
     for word in (commandline -opc)[2..-1]
         if test $skip = 1
             set skip 0
-        else if contains -- $word {values}
+        else if test -z "$command"; and contains -- $word {values}
             set skip 1
         else if not string match -q -- '-*' $word
-            echo $word
-            return
+            set -a command $word
+            if not contains -- $command[1] {groups}; or test (count $command) = 2
+                break
+            end
         end
     end
-    echo ''
+    echo "$command"
 end"""
 
 
 def _fish(root: _Command, commands: list[_Command]) -> Iterator[str]:
     yield "complete -c jobman -e"
-    yield from _FISH_COMMAND.format(values=" ".join(_value_names(root))).splitlines()
+    known = {"values": " ".join(_value_names(root)), "groups": " ".join(_groups(commands))}
+    yield from _FISH_COMMAND.format(**known).splitlines()
     for option in root.options:
         yield f"complete -c jobman -n 'test -z (__jobman_command)' {_fish_option(option)}"
     for command in commands:
-        described = f"{command.name} -d {_single(_plain(command.help))}"
-        yield f"complete -c jobman -f -n 'test -z (__jobman_command)' -a {described}"
+        if " " not in command.name:
+            described = f"{command.name} -d {_single(_plain(command.help))}"
+            yield f"complete -c jobman -f -n 'test -z (__jobman_command)' -a {described}"
     for command in commands:
-        seen = f"-n 'test (__jobman_command) = {command.name}'"
-        if command.words:
-            yield f"complete -c jobman -f {seen} -a {_single(' '.join(command.words))}"
+        seen = f"-n 'test (__jobman_command) = \"{command.name}\"'"
+        if command.kind != "files":
+            yield f"complete -c jobman -f {seen} {_fish_words(command.kind, command.words)}".rstrip()
         for option in command.options:
             yield f"complete -c jobman {seen} {_fish_option(option)}"
 
 
 def _fish_option(option: _Option) -> str:
     names = " ".join(f"-l {name[2:]}" if name.startswith("--") else f"-s {name[1:]}" for name in option.names)
-    value = (
-        f" -x -a {_single(' '.join(option.words))}" if option.words else " -r" if option.takes_value else ""
-    )
-    return f"{names}{value} -d {_single(_plain(option.help))}"
+    value = ""
+    if option.takes_value:
+        value = " -r" if option.kind == "files" else f" -x {_fish_words(option.kind, option.words)}"
+    return f"{names}{value.rstrip()} -d {_single(_plain(option.help))}"
+
+
+def _fish_words(kind: Kind, words: tuple[str, ...]) -> str:
+    if kind == "jobs":
+        return f"-a '({_JOBS})'"
+    return f"-a {_single(' '.join(words))}" if words else ""
 
 
 def _plain(text: str) -> str:

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from jobman.cli.state import ExitCode, Output, Parameters, State, emit, make_console
+from jobman.cli.options import Output, Parameters
+from jobman.cli.state import ExitCode, State, emit, make_console
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -20,10 +21,6 @@ if TYPE_CHECKING:
 
 _GRAPHS = (".svg", ".mmd")
 _MOST_VALUES = 12
-
-
-def register(app: typer.Typer) -> None:
-    app.command("explain")(explain)
 
 
 def explain(

@@ -6,11 +6,8 @@ from typing import Annotated, Any
 
 import typer
 
-from jobman.cli.state import ExitCode, Output, State, emit
-
-
-def register(app: typer.Typer) -> None:
-    app.command("help")(help_page)
+from jobman.cli.options import Output
+from jobman.cli.state import ExitCode, State, emit
 
 
 def help_page(
@@ -42,8 +39,8 @@ def _command_help(context: typer.Context, topic: str) -> None:
     from jobman.spec.suggest import closest
 
     root: Any = context.parent
-    command = root.command.commands.get(topic)
-    if command is not None:
+    if topic in root.command.commands:
+        command = root.command.load(topic)
         with command.make_context(topic, [], parent=root, resilient_parsing=True) as inner:
             typer.echo(command.get_help(inner))
         return

@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import typer
 
-from jobman.cli.state import Output, State, emit
-
-
-def register(app: typer.Typer) -> None:
-    app.command("schema")(schema)
+from jobman.cli.options import Output
+from jobman.cli.state import State, emit
 
 
 def schema(context: typer.Context, output: Output = None) -> None:

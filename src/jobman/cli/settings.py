@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import typer
 
-from jobman.cli.state import Output, State, emit, make_console
-
-
-def register(app: typer.Typer) -> None:
-    app.command("settings")(settings)
+from jobman.cli.options import Output
+from jobman.cli.state import State, emit, make_console
 
 
 def settings(context: typer.Context, output: Output = None) -> None:

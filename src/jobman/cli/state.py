@@ -1,12 +1,13 @@
-"""What every command shares: exit codes, global options and how answers are printed."""
+"""What every command shares: exit codes, global options and how answers are printed.
+
+Imports nothing slow, not even the library of the command line: `jobman submit` goes without it.
+"""
 
 from __future__ import annotations
 
 import sys
 from enum import IntEnum
-from typing import TYPE_CHECKING, Annotated, Any, NoReturn
-
-import typer
+from typing import TYPE_CHECKING, Any, NoReturn
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -17,12 +18,10 @@ if TYPE_CHECKING:
     from jobman.spec.problems import Problem
 
 FORMATS = ("table", "json", "yaml")
-Output = Annotated[
-    str | None, typer.Option("-o", "--output", metavar="table|json|yaml", help="Form of the answer.")
-]
-Parameters = Annotated[
-    list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="Give a parameter of the document.")
-]
+ENGINES = ("local", "kubernetes", "slurm", "flux")
+BUILT = ("local",)
+INTERRUPTED = 130
+"""What shells say of a command that was ended by Ctrl-C."""
 
 
 class ExitCode(IntEnum):
@@ -40,16 +39,19 @@ class ExitCode(IntEnum):
 class State:
     """The global options."""
 
-    def __init__(self, settings_file: str | None, output: str | None) -> None:
+    def __init__(
+        self, settings_file: str | None = None, output: str | None = None, engine: str = "local"
+    ) -> None:
         self.settings_file = settings_file
         self.output = output
+        self.engine = engine
         self._settings: Settings | None = None
 
     def format(self, local: str | None) -> str:
         """The form of the answer: the command's own option before the global one."""
         chosen = local or self.output or "table"
         if chosen not in FORMATS:
-            raise typer.BadParameter(f"'{chosen}' is not one of {', '.join(FORMATS)}", param_hint="-o")
+            misused(f"'{chosen}' is not one of {', '.join(FORMATS)}", "-o")
         return chosen
 
     def settings(self, form: str) -> Settings:
@@ -64,8 +66,34 @@ class State:
         return self._settings
 
 
+def check_engine(name: str) -> str:
+    """An engine that is built; the command ends where there is none of that name, or not yet."""
+    if name not in ENGINES:
+        misused(f"'{name}' is not one of {', '.join(ENGINES)}", "-e")
+    if name not in BUILT:
+        say(f"the engine {name} is not built yet; engines here: {', '.join(BUILT)}")
+        raise SystemExit(ExitCode.UNABLE)
+    return name
+
+
+def misused(message: str, option: str) -> NoReturn:
+    """End the command because it was used wrongly."""
+    import typer
+
+    raise typer.BadParameter(message, param_hint=option)
+
+
+def say(message: str, advice: str = "") -> None:
+    """Tell the person something that is not the answer."""
+    sys.stderr.write(f"jobman: {message}\n")
+    for line in advice.splitlines():
+        sys.stderr.write(f"        {line}\n")
+
+
 def stop(problems: Sequence[Problem], output: str) -> NoReturn:
     """End the command because a document or the settings are wrong."""
+    import typer
+
     if output == "table":
         from jobman.cli.problems import print_problems
 
@@ -98,15 +126,18 @@ def make_console() -> Console:
 
 def parse_parameters(written: Sequence[str] | None, output: str) -> Mapping[str, str]:
     """`--set name=value`; of several for one name the last counts."""
-    from jobman.spec.problems import Problems
-
-    problems = Problems()
     values: dict[str, str] = {}
+    wrong = []
     for text in written or ():
         name, equals, value = text.partition("=")
         if not equals or not name:
-            problems.add("JS809", None, text=text)
+            wrong.append(text)
         values[name] = value
-    if len(problems):
+    if wrong:
+        from jobman.spec.problems import Problems
+
+        problems = Problems()
+        for text in wrong:
+            problems.add("JS809", None, text=text)
         stop(problems.in_order(), output)
     return values

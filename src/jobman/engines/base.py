@@ -166,7 +166,7 @@ class Host(Protocol):
     async def thaw(self, address: Address) -> None: ...
 
     async def prolong(self, address: Address, seconds: float) -> None:
-        """Move the time limit of an attempt."""
+        """Give an attempt so many seconds more than its document says, in all."""
 
     def copies(self, job: str) -> Sequence[CopyInfo]:
         """The running copies of a job."""

@@ -1,0 +1,72 @@
+"""Calling the service: which one, and what a person is told when it refuses or does not answer."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TYPE_CHECKING, NoReturn
+
+from jobman.cli.state import INTERRUPTED, ExitCode, emit, say
+from jobman.client import Client, Refused, Unreachable
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from jobman.control.answers import Failure
+
+
+class Calling:
+    """`with Calling(form) as client:` ends the command in the right way where a call does not succeed."""
+
+    def __init__(self, form: str = "table", *, start: bool = True) -> None:
+        self._form = form
+        self._start = start
+
+    def __enter__(self) -> Client:
+        try:
+            return open_client(start=self._start)
+        except Unreachable as error:
+            unreachable(error)
+
+    def __exit__(
+        self, _type: type[BaseException] | None, error: BaseException | None, _trace: TracebackType | None
+    ) -> None:
+        if isinstance(error, Refused):
+            refused(error.failure, self._form)
+        if isinstance(error, Unreachable):
+            unreachable(error)
+        if isinstance(error, KeyboardInterrupt):
+            sys.stderr.write("\n")
+            raise SystemExit(INTERRUPTED)
+
+
+def open_client(*, start: bool = True) -> Client:
+    """The shared service that the environment names, or this user's own, which may have to be started."""
+    return Client.usual() if os.environ.get("JOBMAN_SERVER") else Client.embedded(start=start)
+
+
+def refused(failure: Failure, form: str) -> NoReturn:
+    """End the command because the service will not or cannot do what was asked."""
+    if form != "table":
+        emit(failure, form)
+    elif failure.problems:
+        print_found(failure.problems)
+    else:
+        say(failure.message, failure.advice)
+    raise SystemExit(failure.exit)
+
+
+def unreachable(error: Unreachable) -> NoReturn:
+    """End the command because no service answers."""
+    say(error.message, error.advice)
+    raise SystemExit(ExitCode.UNREACHABLE)
+
+
+def print_found(problems: list[dict[str, object]]) -> None:
+    """Print problems that a service found, as `jobman check` prints its own."""
+    import msgspec
+
+    from jobman.cli.problems import print_problems
+    from jobman.spec.problems import Problem
+
+    print_problems(msgspec.convert(problems, list[Problem]), error=True)

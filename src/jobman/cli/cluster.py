@@ -1,0 +1,170 @@
+"""`jobman queue`, `nodes` and `resources-flavors`: what is in demand, what there is, what one may ask for."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from jobman.cli.amounts import UNITS, amount_of, amounts_of
+from jobman.cli.options import Output
+from jobman.cli.state import State, emit, say
+
+if TYPE_CHECKING:
+    from jobman.cli.tables import Cell
+    from jobman.control.answers import Node, QueueRow
+
+_NO_NAME = "<no name>"
+
+
+def queue(context: typer.Context, output: Output = None) -> None:
+    """List the flavors in demand: jobs waiting and running, how many are yours, when the next can start."""
+    from jobman.cli.calls import Calling
+
+    state: State = context.obj
+    form = state.format(output)
+    with Calling(form) as client:
+        rows = client.queue()
+    if form == "table":
+        _print_queue(rows)
+    else:
+        emit({"items": rows}, form)
+
+
+def nodes(
+    context: typer.Context,
+    facts: Annotated[bool, typer.Option("--facts", help="What `requires` and labels can ask for.")] = False,
+    output: Output = None,
+) -> None:
+    """List the nodes, and how much of each is in use."""
+    from jobman.cli.calls import Calling
+
+    state: State = context.obj
+    form = state.format(output)
+    with Calling(form) as client:
+        found = client.nodes()
+    if form == "table" and facts:
+        _print_facts(found)
+    elif form == "table":
+        _print_nodes(found)
+    else:
+        emit({"items": found}, form)
+
+
+def resources_flavors(context: typer.Context, output: Output = None) -> None:
+    """List the flavors of the settings, what each asks for, and the file it came from."""
+    state: State = context.obj
+    form = state.format(output)
+    settings = state.settings(form)
+    flavors = settings.as_data().get("flavors", [])
+    default = settings.values.get("default_flavor")
+    rows = [
+        {
+            **flavor,
+            "amounts": settings.site().flavors[flavor["name"]].each,
+            "default": flavor["name"] == default,
+            "from": settings.origins[f"flavors.{flavor['name']}"],
+        }
+        for flavor in flavors
+    ]
+    if form == "table":
+        _print_flavors(rows)
+    else:
+        emit(rows, form)
+
+
+def _print_queue(rows: list[QueueRow]) -> None:
+    from jobman.cli.tables import Cell, Column, print_table
+
+    if not rows:
+        say("nothing waits and nothing runs")
+        return
+    columns = (
+        Column("flavor"),
+        Column("waiting", right=True),
+        Column("running", right=True),
+        Column("yours", rank=1, right=True),
+        Column("resources", rank=3, folds=True),
+        Column("next start", rank=2, folds=True),
+    )
+    table = [
+        (
+            row.flavor or Cell(_NO_NAME, "dim"),
+            Cell(f"{row.waiting:,}", "yellow" if row.waiting else "dim"),
+            Cell(f"{row.running:,}", "cyan" if row.running else "dim"),
+            f"{row.yours_waiting + row.yours_running:,}",
+            amounts_of(row.resources),
+            row.next_start,
+        )
+        for row in rows
+    ]
+    print_table(columns, table)
+
+
+def _print_nodes(found: list[Node]) -> None:
+    from jobman.cli.tables import Cell, Column, Row, print_table
+
+    kinds = list(dict.fromkeys(kind for node in found for kind in node.amounts))
+    columns = [
+        Column("node"),
+        Column("state"),
+        *(Column(UNITS.get(kind, kind), rank=number, right=True) for number, kind in enumerate(kinds, 1)),
+        Column("jobs", rank=8, folds=True),
+    ]
+    rows: list[Row] = [
+        (
+            node.name,
+            Cell(node.state, "green" if node.state == "up" else "red"),
+            *(_use(node, kind) for kind in kinds),
+            _some(node.jobs),
+        )
+        for node in found
+    ]
+    print_table(columns, rows)
+
+
+def _print_facts(found: list[Node]) -> None:
+    from jobman.cli.tables import Cell, print_facts
+
+    for node in found:
+        print_facts([("node", Cell(node.name, "bold")), *sorted((node.facts | node.labels).items())])
+
+
+def _use(node: Node, kind: str) -> Cell:
+    """`2/8`: what is in use, of all; red where nothing is left."""
+    from jobman.cli.tables import Cell
+
+    total, used = node.amounts.get(kind, 0), node.used.get(kind, 0)
+    if not total:
+        return Cell("")
+    style = "red" if used >= total else "yellow" if used else ""
+    return Cell(f"{amount_of(kind, used)}/{amount_of(kind, total)}", style)
+
+
+def _print_flavors(rows: list[dict[str, Any]]) -> None:
+    from jobman.cli.tables import Cell, Column, print_table
+
+    columns = (
+        Column("flavor"),
+        Column("resources", folds=True),
+        Column("description", rank=2, folds=True),
+        Column("from", rank=1),
+    )
+    table = [
+        (
+            Cell(
+                f"{row['name']} (default)" if row["default"] else row["name"],
+                "bold" if row["default"] else "",
+            ),
+            amounts_of(row["amounts"]),
+            row.get("description", ""),
+            row["from"],
+        )
+        for row in rows
+    ]
+    print_table(columns, table)
+
+
+def _some(names: list[str], most: int = 6) -> str:
+    shown = ", ".join(names[:most])
+    return shown if len(names) <= most else f"{shown} and {len(names) - most} more"

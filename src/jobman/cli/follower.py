@@ -1,0 +1,79 @@
+"""Following jobs: their lines and how far they are, from all of them in one stream of news."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from queue import SimpleQueue
+from typing import NamedTuple
+
+from jobman.client import Client
+from jobman.control.answers import FINAL_STATES, Details, LogLine
+
+_SETTLE_SECONDS = (0.01, 0.5)
+
+
+class News(NamedTuple):
+    """Something new of a job: a line, or a look at it; the last look is `over`."""
+
+    job: str
+    line: LogLine | None = None
+    look: Details | None = None
+    over: bool = False
+
+
+def follow(client: Client, jobs: list[str], *, looks: float) -> Iterator[News]:
+    """News of jobs until all are over; every so many seconds there is a look at each that is not.
+
+    Lines and looks are read by threads of their own, so that Ctrl-C finds this one free.
+    """
+    news: SimpleQueue[News | BaseException] = SimpleQueue()
+    done = threading.Event()
+    try:
+        for job in jobs:
+            _start(_read_lines, news, client, job, news)
+            _start(_look, news, client, job, news, looks, done)
+        left = len(jobs)
+        while left:
+            one = news.get()
+            if isinstance(one, BaseException):
+                raise one
+            yield one
+            left -= one.over
+    finally:
+        done.set()
+
+
+def _start(work: Callable[..., None], news: SimpleQueue[News | BaseException], *arguments: object) -> None:
+    def run() -> None:
+        try:
+            work(*arguments)
+        except Exception as error:
+            news.put(error)
+
+    threading.Thread(target=run, daemon=True).start()
+
+
+def _read_lines(client: Client, job: str, news: SimpleQueue[News]) -> None:
+    for line in client.logs(job, follow=True):
+        news.put(News(job, line=line))
+    news.put(News(job, look=_ended(client, job), over=True))
+
+
+def _ended(client: Client, job: str) -> Details:
+    """A job whose output has ended, when its end is recorded, too."""
+    pause, slowest = _SETTLE_SECONDS
+    while (details := client.details(job)).state not in FINAL_STATES:
+        time.sleep(pause)
+        pause = min(2 * pause, slowest)
+    return details
+
+
+def _look(client: Client, job: str, news: SimpleQueue[News], seconds: float, done: threading.Event) -> None:
+    while not done.is_set():
+        details = client.details(job)
+        if details.state in FINAL_STATES:
+            return
+        news.put(News(job, look=details))
+        done.wait(seconds)

@@ -1,0 +1,155 @@
+"""`jobman run`: submit, follow the output, and end as the job ends."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from jobman.cli.commands import trailing
+from jobman.cli.options import Engine, Flavor, Image, Name, NoContainer, Output, Parameters, Virtual
+from jobman.cli.state import INTERRUPTED, State, check_engine, emit, misused, parse_parameters, say
+
+if TYPE_CHECKING:
+    from jobman.cli.progress import View
+    from jobman.cli.submission import Wishes
+    from jobman.client import Client
+    from jobman.control.answers import Details
+
+_LOOK_SECONDS = 0.4
+
+
+def run(
+    context: typer.Context,
+    file: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="FILE | -- CMD…", help="A document (- is standard input), or a command."),
+    ] = None,
+    image: Image = None,
+    flavor: Flavor = None,
+    name: Name = None,
+    parameters: Parameters = None,
+    virtual: Virtual = None,
+    no_container: NoContainer = False,
+    engine: Engine = "local",
+    quiet: Annotated[
+        bool, typer.Option("-q", "--quiet", help="Print the output of the job and nothing else.")
+    ] = False,
+    output: Output = None,
+) -> None:
+    """Run a document or a command, follow its output, and end with its exit code.
+
+    What the job writes to stdout goes to stdout, the rest to stderr. Ctrl-C detaches: the job goes on.
+    """
+    from jobman.cli.submission import Wishes
+
+    state: State = context.obj
+    form = state.format(output)
+    check_engine(engine)
+    if len(file or ()) > 1:
+        misused("one document is run at a time; a command stands behind --", "FILE")
+    wishes = Wishes(
+        files=tuple(file or ()),
+        command=trailing(context),
+        image=image,
+        flavor=flavor,
+        name=name,
+        parameters=parse_parameters(parameters, form),
+        virtual=virtual,
+        no_container=no_container,
+    )
+    raise typer.Exit(run_and_follow(wishes, state, form, quiet=quiet))
+
+
+def run_and_follow(wishes: Wishes, state: State, form: str, *, quiet: bool) -> int:
+    """Submit what was wished for and stay with it; returns the exit code."""
+    from jobman.cli.calls import Calling
+    from jobman.cli.submission import requests, send, tell
+
+    wanted = requests(wishes, state, form)
+    with Calling(form) as client:
+        submitted = send(client, wanted)
+        for answer in submitted:
+            tell(answer)
+        jobs = [client.details(job.id) for answer in submitted for job in answer.jobs]
+        return follow_jobs(client, jobs, form, quiet=quiet)
+
+
+def follow_jobs(client: Client, jobs: list[Details], form: str, *, quiet: bool) -> int:
+    """Follow jobs to their end, and tell what became of them; returns the exit code."""
+    from jobman.cli.jobs import exit_code_of
+    from jobman.cli.progress import view_for
+
+    try:
+        with view_for(jobs, quiet=quiet) as view:
+            ended = _follow(client, jobs, view, aside=form != "table")
+        if form != "table":
+            emit(ended[0] if len(ended) == 1 else ended, form)
+        elif not quiet:
+            _summarise(client, ended)
+    except KeyboardInterrupt:
+        _detach(jobs)
+        return INTERRUPTED
+    except BrokenPipeError:
+        _detach(jobs)
+        raise
+    return max(exit_code_of(job) for job in ended)
+
+
+def _follow(client: Client, jobs: list[Details], view: View, *, aside: bool) -> list[Details]:
+    """Show everything that is new of jobs; returns them as they ended."""
+    from jobman.cli.follower import follow
+    from jobman.cli.lines import has_one_copy
+    from jobman.cli.logs import make_printer
+
+    sink = Aside(view) if aside else view
+    several = len(jobs) > 1
+    printers = {
+        job.id: make_printer(
+            sink, job, alone=not several and has_one_copy(job), split=True, title=job.name if several else ""
+        )
+        for job in jobs
+    }
+    ended = {}
+    for news in follow(client, [job.id for job in jobs], looks=_LOOK_SECONDS):
+        if news.line is not None:
+            printers[news.job].write(news.line)
+        elif news.look is not None:
+            view.show(news.look)
+        if news.over and news.look is not None:
+            printers[news.job].finish()
+            ended[news.job] = news.look
+    return [ended[job.id] for job in jobs]
+
+
+class Aside:
+    """Puts all output to stderr, where stdout has to carry an answer in JSON or YAML."""
+
+    def __init__(self, view: View) -> None:
+        self._view = view
+
+    def put(self, text: str, *, error: bool) -> None:
+        del error
+        self._view.put(text, error=True)
+
+
+def _summarise(client: Client, ended: list[Details]) -> None:
+    from jobman.cli.summary import summarise
+
+    for job in ended:
+        sys.stderr.write("\n".join(summarise(client, job)) + "\n")
+
+
+def _detach(jobs: list[Details]) -> None:
+    names = " ".join(job.id for job in jobs)
+    sys.stderr.write("\n")
+    say(
+        f"detached; {'the job goes' if len(jobs) == 1 else 'the jobs go'} on",
+        "\n".join(
+            [
+                *(f"jobman logs -f {job.id}   follow {job.name} again" for job in jobs),
+                f"jobman cancel {names}    end it",
+            ]
+        ),
+    )

@@ -1,0 +1,97 @@
+"""`jobman queue`, `nodes` and `resources-flavors`."""
+
+import pytest
+
+from jobman.control.answers import Node, QueueRow
+
+
+def test_the_queue_is_told_by_flavor(jobman, service):
+    service.queue = [
+        QueueRow(
+            flavor="small",
+            resources={"core": 1, "memory": 2 * 2**30},
+            waiting=12,
+            running=4,
+            yours_waiting=2,
+            yours_running=1,
+            next_start="in about 3 min",
+        ),
+        QueueRow(flavor=None, resources={"core": 64, "gpu": 1}, waiting=0, running=1, next_start="now"),
+    ]
+    assert jobman("queue").out.splitlines() == [
+        "flavor     waiting  running  yours  resources             next start",
+        "small           12        4      3  1 core, 2 GiB memory  in about 3 min",
+        "<no name>        0        1      0  64 cores, 1 gpu       now",
+    ]
+    assert jobman("queue", "-o", "json").data["items"][0]["yours_waiting"] == 2
+
+
+def test_an_empty_queue_is_no_error(jobman, service):
+    assert jobman("queue") == (0, "", "jobman: nothing waits and nothing runs\n")
+
+
+def test_nodes_say_how_much_is_in_use(jobman, service):
+    service.nodes = [
+        Node(
+            name="n1",
+            amounts={"core": 8, "memory": 2**34, "gpu": 2},
+            used={"core": 8, "gpu": 1},
+            jobs=["0f3a"],
+        ),
+        Node(name="n2", state="down", amounts={"core": 8, "memory": 2**34}),
+    ]
+    assert jobman("nodes").out.splitlines() == [
+        "node  state  cores    memory  gpus  jobs",
+        "n1    up       8/8  0/16 GiB   1/2  0f3a",
+        "n2    down     0/8  0/16 GiB",
+    ]
+    assert jobman("nodes", "-o", "json").data["items"][1]["state"] == "down"
+
+
+def test_the_facts_of_nodes_on_request(jobman, service):
+    service.nodes = [Node(name="n1", facts={"os.name": "linux"}, labels={"zone": "a"})]
+    assert jobman("nodes", "--facts").out == "node     n1\nos.name  linux\nzone     a\n"
+
+
+# -- flavors ------------------------------------------------------------------------------------------------
+
+
+def flavors(answer):
+    return {row["name"]: row for row in answer.data}
+
+
+def test_flavors_come_from_the_settings_and_say_from_where(jobman):
+    answer = jobman("resources-flavors")
+    assert (answer.code, answer.err) == (0, "")
+    assert answer.out.splitlines()[:2] == [
+        "flavor     resources                     from",
+        "no-gpu     1 core, 1 GB memory           template",
+    ]
+
+
+def test_a_flavor_of_the_home_file_takes_the_place_of_a_packaged_one(jobman, bare_home):
+    (bare_home / ".jobman").mkdir()
+    file = bare_home / ".jobman" / "settings.json"
+    file.write_text(
+        '{"default_flavor": "no-gpu", "flavors": [{"name": "no-gpu", "resources": {"requests": {"cpu": 3}}}]}'
+    )
+    found = flavors(jobman("resources-flavors", "-o", "json"))
+    assert found["no-gpu"]["amounts"] == {"core": 3}
+    assert (found["no-gpu"]["from"], found["no-gpu"]["default"]) == (str(file), True)
+    assert (found["small"]["from"], found["small"]["default"]) == ("template", False)
+    assert "no-gpu (default)" in jobman("resources-flavors").out
+
+
+def test_flavors_need_no_service(real_jobman, tmp_path):
+    assert real_jobman("resources-flavors").code == 0
+    assert not (tmp_path / "state").exists()
+
+
+@pytest.mark.parametrize("width", [60, 100])
+def test_tables_fit_the_terminal(jobman, service, monkeypatch, width):
+    monkeypatch.setenv("COLUMNS", str(width))
+    words = "when the job that holds the node has ended, and not before that"
+    service.queue = [QueueRow(flavor="f" * 30, resources={"core": 1}, waiting=1, running=1, next_start=words)]
+    service.nodes = [Node(name="n" * 30, amounts={"core": 1}, jobs=["0f3a"] * 9)]
+    for command in ("queue", "nodes", "resources-flavors"):
+        assert max(map(len, jobman(command).out.splitlines())) <= width

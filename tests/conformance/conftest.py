@@ -1,0 +1,57 @@
+"""The `engine` that every scenario asks for, once for each engine there is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from tests.conformance.engines import ENGINES, Engine, Site
+from tests.conformance.promises import RefusedAsPromised
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if "engine" in metafunc.fixturenames:
+        needs = {
+            name: [pytest.mark.component(opening.component)] if opening.component else []
+            for name, opening in ENGINES.items()
+        }
+        engines = [pytest.param(name, marks=marks) for name, marks in needs.items()]
+        metafunc.parametrize("engine", engines, indirect=True)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Generator[None, object, object]:
+    """A scenario whose features an engine refuses ends with the refusal: it has been checked by then."""
+    try:
+        return (yield)
+    except RefusedAsPromised as refused:
+        pyfuncitem.user_properties.append(("refused", str(refused)))
+        return True
+
+
+@pytest.fixture(scope="session")
+def site_of(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], Site]]:
+    """Opens each engine for the first scenario that asks for it, and closes all at the end."""
+    sites: dict[str, Site] = {}
+    with ExitStack() as stack:
+
+        def open_once(name: str) -> Site:
+            if name not in sites:
+                sites[name] = stack.enter_context(ENGINES[name].open(tmp_path_factory.mktemp(name)))
+            return sites[name]
+
+        yield open_once
+
+
+@pytest.fixture
+def engine(
+    request: pytest.FixtureRequest, site_of: Callable[[str], Site], tmp_path: Path
+) -> Iterator[Engine]:
+    """An engine in a folder of the scenario's own. Whatever the scenario did, nothing may be left of it."""
+    bound = site_of(request.param).bind(tmp_path)
+    yield bound
+    left = bound.leave()
+    assert not left, "; ".join(left)

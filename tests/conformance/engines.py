@@ -1,0 +1,112 @@
+"""What a scenario may ask of an engine, and the engines there are.
+
+An engine is a site: it is opened once for a process of pytest and closed at its end. A scenario gets it bound to
+a folder of its own. A new engine adds itself to `ENGINES`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol
+
+from jobman.control.answers import Attempt, Details, Event, LogLine, Replica, Why
+from tests.conformance.local import open_local
+from tests.conformance.outcome import Outcome
+
+PATIENCE = 60.0
+"""Seconds after which what a scenario waits for is not expected to happen any more."""
+
+
+class Handle(Protocol):
+    """A job that was submitted, and everything its author can do to it."""
+
+    id: str
+
+    def wait(self, timeout: float = PATIENCE) -> Outcome:
+        """Wait for its end."""
+
+    def until(self, *moments: str, timeout: float = PATIENCE) -> Outcome:
+        """Wait until these moments have come, in this order."""
+
+    def until_line(self, text: str, timeout: float = PATIENCE) -> Outcome:
+        """Wait until a copy has written this line."""
+
+    def look(self) -> Outcome:
+        """The job as it is now."""
+
+    def cancel(self) -> None: ...
+    def hold(self) -> None: ...
+    def release(self) -> None: ...
+    def open_gate(self, gate: str) -> None: ...
+    def extend(self, seconds: float, task: str | None = None) -> None: ...
+    def why(self) -> Why: ...
+    def logs(self, **filters: Any) -> Iterator[LogLine]: ...
+    def events(self) -> Iterator[Event]: ...
+    def replicas(self) -> Iterator[Replica]: ...
+    def attempts(self) -> Iterator[Attempt]: ...
+    def details(self) -> Details: ...
+
+
+class Engine(Protocol):
+    """An engine, bound to the folder of one scenario."""
+
+    name: str
+    folder: Path
+
+    def submit(
+        self,
+        document: str,
+        *,
+        parameters: Mapping[str, object] | None = None,
+        virtual: str | None = None,
+        files: Mapping[str, str] | None = None,
+        **options: Any,
+    ) -> Handle:
+        """Submit a document with one job in it.
+
+        `virtual` are nodes the scenario needs, as NODESxCORES. `files` are in its folder before it starts.
+        Raises RefusedAsPromised where the plan uses what the engine says it refuses, and it did.
+        """
+
+    def submit_all(self, document: str, **options: Any) -> list[Handle]:
+        """Submit every job of a document."""
+
+    def run(
+        self,
+        document: str,
+        *,
+        parameters: Mapping[str, object] | None = None,
+        virtual: str | None = None,
+        files: Mapping[str, str] | None = None,
+        timeout: float = PATIENCE,
+        **options: Any,
+    ) -> Outcome:
+        """Submit a document and wait for its end."""
+
+    def secret(self, name: str, **entries: str) -> None:
+        """Make a secret known."""
+
+    def config(self, name: str, **entries: str) -> None:
+        """Make a configuration known."""
+
+    def leave(self) -> list[str]:
+        """End what the scenario left running; says in words what should not have been left."""
+
+
+class Site(Protocol):
+    """An engine that is ready for scenarios."""
+
+    def bind(self, folder: Path) -> Engine:
+        """The engine for one scenario."""
+
+
+class Opening(NamedTuple):
+    """How to come by an engine; `component` is the part of the lab it needs."""
+
+    open: Callable[[Path], AbstractContextManager[Site]]
+    component: str | None = None
+
+
+ENGINES: dict[str, Opening] = {"local": Opening(open_local)}

@@ -1,0 +1,262 @@
+"""The local engine as scenarios speak to it: an embedded service of its own for each process of pytest."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import socket
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from textwrap import dedent
+from typing import Any
+from unittest import mock
+
+from jobman.api import loads
+from jobman.client import Client, Refused
+from jobman.control.answers import FINAL_STATES, Attempt, Details, Event, LogLine, Replica, Submission, Why
+from jobman.control.embedded import wait_until_gone
+from jobman.control.places import Places
+from jobman.engines.local.wire import Request, address, line
+from jobman.plan.model import Plan
+from tests.conformance.outcome import Outcome, have_come
+from tests.conformance.promises import keep_promise
+from tests.conformance.site import SETTINGS, TEXT
+
+_PATIENCE = 15.0
+_PAUSE = 0.02
+
+
+@contextmanager
+def open_local(folder: Path) -> Iterator[LocalSite]:
+    """Start a service; at the end it is stopped, and nothing of it may be left."""
+    site = LocalSite(folder)
+    try:
+        site.start()
+        yield site
+    finally:
+        site.stop()
+
+
+class LocalSite:
+    """One embedded service with a state folder and a home of its own."""
+
+    def __init__(self, folder: Path) -> None:
+        self.home = folder / "home"
+        self.places = Places(folder / "state")
+        self.client = Client.embedded(self.places)
+        self.mark = secrets.token_hex(8)
+        """In the environment of every copy, so that one that outlives the service is found."""
+
+    def start(self) -> None:
+        self.home.mkdir()
+        # A service reads settings and secrets from the home of the user who started it.
+        with mock.patch.dict(os.environ, {"HOME": str(self.home), "JOBMAN_IDLE": "never"}):
+            self.client.health()
+
+    def stop(self) -> None:
+        self.client.stop(force=True)
+        self.client.close()
+        assert wait_until_gone(self.places), "the service does not stop"
+        _shut_launcher(self.places.state / "launcher.sock")
+        left = _settled(lambda: [*_processes(self.mark), *_processes(str(self.places.state))])
+        assert not left, f"processes outlive the service: {left}"
+
+    def bind(self, folder: Path) -> Local:
+        return Local(self, folder)
+
+
+class Local:
+    """The local engine in the folder of one scenario."""
+
+    name = "local"
+
+    def __init__(self, site: LocalSite, folder: Path) -> None:
+        self.folder = folder
+        self._site = site
+        self._jobs: list[LocalHandle] = []
+
+    def submit(
+        self,
+        document: str,
+        *,
+        parameters: Mapping[str, object] | None = None,
+        virtual: str | None = None,
+        files: Mapping[str, str] | None = None,
+        **options: Any,
+    ) -> LocalHandle:
+        for name, content in (files or {}).items():
+            (self.folder / name).parent.mkdir(parents=True, exist_ok=True)
+            (self.folder / name).write_text(content)
+        given = {name: str(value) for name, value in (parameters or {}).items()}
+        plan = loads(dedent(document), settings=SETTINGS, parameters=given).plan()
+        (handle,) = self._submit(plan, document, parameters=given, virtual=virtual, **options)
+        return handle
+
+    def submit_all(self, document: str, **options: Any) -> list[LocalHandle]:
+        return self._submit(None, document, **options)
+
+    def run(self, document: str, *, timeout: float = _PATIENCE, **options: Any) -> Outcome:
+        return self.submit(document, **options).wait(timeout)
+
+    def _submit(
+        self,
+        plan: Plan | None,
+        document: str,
+        *,
+        environment: Mapping[str, str] | None = None,
+        **options: Any,
+    ) -> list[LocalHandle]:
+        submission = Submission(
+            document=dedent(document),
+            file="scenario.yaml",
+            settings=TEXT,
+            cwd=str(self.folder),
+            environment={**self._environment(), **(environment or {})},
+            **options,
+        )
+        if plan is None:
+            submitted = self._site.client.submit(submission)
+        else:
+            submitted = keep_promise(self.name, plan, lambda: self._site.client.submit(submission))
+        handles = [LocalHandle(self._site.client, job.id) for job in submitted.jobs]
+        self._jobs += handles
+        return handles
+
+    def _environment(self) -> dict[str, str]:
+        tools = Path(sys.executable).parent
+        return {
+            "PATH": f"{tools}:{os.environ['PATH']}",
+            "HOME": str(self._site.home),
+            "LANG": "C.UTF-8",
+            "SCENARIO": self._site.mark,
+        }
+
+    def secret(self, name: str, **entries: str) -> None:
+        self._keep("secrets", name, entries)
+
+    def config(self, name: str, **entries: str) -> None:
+        self._keep("configs", name, entries)
+
+    def _keep(self, kind: str, name: str, entries: Mapping[str, str]) -> None:
+        folder = self._site.home / ".jobman" / kind / name
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        (self._site.home / ".jobman" / kind).chmod(0o700)
+        for key, value in entries.items():
+            (folder / key).write_text(value)
+
+    def leave(self) -> list[str]:
+        for job in self._jobs:
+            with suppress(Refused):
+                job.cancel()
+        for job in self._jobs:
+            job.wait()
+        left = _settled(lambda: [found for job in self._jobs for found in _processes(job.id)])
+        used = {node.name: node.used for node in self._site.client.nodes() if any(node.used.values())}
+        found = [f"a job left processes: {left}"] if left else []
+        return found + ([f"a job holds resources after its end: {used}"] if used else [])
+
+
+class LocalHandle:
+    """A job of the embedded service."""
+
+    def __init__(self, client: Client, job: str) -> None:
+        self._client = client
+        self.id = job
+
+    def wait(self, timeout: float = _PATIENCE) -> Outcome:
+        return self._until("it does not end", lambda: self._is_over, timeout)
+
+    def until(self, *moments: str, timeout: float = _PATIENCE) -> Outcome:
+        return self._until(f"{moments} do not come", lambda: have_come(moments, self.events()), timeout)
+
+    def until_line(self, text: str, timeout: float = _PATIENCE) -> Outcome:
+        return self._until(
+            f"{text!r} is not written", lambda: any(line.text == text for line in self.logs()), timeout
+        )
+
+    def _until(self, trouble: str, has_come: Callable[[], bool], timeout: float) -> Outcome:
+        deadline = time.monotonic() + timeout
+        while True:
+            is_last_look = self._is_over or time.monotonic() > deadline
+            if has_come():
+                return self.look()
+            if is_last_look:
+                raise AssertionError(f"{trouble}: {self.why()}\n{self.look()}")
+            time.sleep(_PAUSE)
+
+    @property
+    def _is_over(self) -> bool:
+        return self.details().state in FINAL_STATES
+
+    def look(self) -> Outcome:
+        return Outcome(
+            job=self.details(),
+            all_replicas=tuple(self.replicas()),
+            all_attempts=tuple(self.attempts()),
+            events=tuple(self.events()),
+            log=tuple(self.logs()),
+        )
+
+    def cancel(self) -> None:
+        self._client.cancel(self.id)
+
+    def hold(self) -> None:
+        self._client.hold(self.id)
+
+    def release(self) -> None:
+        self._client.release(self.id)
+
+    def open_gate(self, gate: str) -> None:
+        self._client.open_gate(self.id, gate)
+
+    def extend(self, seconds: float, task: str | None = None) -> None:
+        self._client.extend(self.id, seconds, task)
+
+    def why(self) -> Why:
+        return self._client.why(self.id)
+
+    def logs(self, **filters: Any) -> Iterator[LogLine]:
+        return self._client.logs(self.id, **filters)
+
+    def events(self) -> Iterator[Event]:
+        return self._client.events(self.id)
+
+    def replicas(self) -> Iterator[Replica]:
+        return self._client.replicas(self.id)
+
+    def attempts(self) -> Iterator[Attempt]:
+        return self._client.attempts(self.id)
+
+    def details(self) -> Details:
+        return self._client.details(self.id)
+
+
+def _shut_launcher(path: Path) -> None:
+    """The launcher waits a while for the next service; a scenario's need not."""
+    with address(path) as name, socket.socket(socket.AF_UNIX) as connection, suppress(OSError):
+        connection.connect(name)
+        connection.sendall(line(Request(shut=True)))
+        connection.recv(4096)
+
+
+def _processes(mark: str) -> list[str]:
+    """Processes whose command or environment has this in it."""
+    found = []
+    for process in Path("/proc").iterdir():
+        if process.name.isdigit() and int(process.name) != os.getpid():
+            with suppress(OSError):
+                command = (process / "cmdline").read_bytes()
+                if mark.encode() in command + (process / "environ").read_bytes():
+                    found.append(f"{process.name} {command.replace(bytes(1), b' ').decode(errors='replace')}")
+    return found
+
+
+def _settled(look: Callable[[], list[str]], seconds: float = 10.0) -> list[str]:
+    """What is still there after a while."""
+    deadline = time.monotonic() + seconds
+    while (found := look()) and time.monotonic() < deadline:
+        time.sleep(_PAUSE)
+    return found
