@@ -10,8 +10,10 @@ import re
 import socketserver
 import threading
 import time
+from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
+from typing import Any, cast
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 import msgspec
@@ -60,7 +62,7 @@ class Script:
 
 def _placed(lines):
     """Lines with the offsets that they would have in the files of their copies."""
-    ends = {}
+    ends: dict[tuple[str, int, int, str], int] = {}
     for one in lines:
         source = (one.replica, one.attempt, one.copy, one.stream)
         one.end = one.end or ends.get(source, 0) + len(one.text.encode()) + (not one.partial)
@@ -88,7 +90,7 @@ class StubJob:
         for task in details.tasks:
             task.outcome = script.outcomes.get(task.unit, script.state)
             task.counts = script.counts.get(task.unit, {task.outcome: task.replicas})
-        totals = {}
+        totals: dict[str, int] = {}
         for task in details.tasks:
             for state, count in task.counts.items():
                 totals[state] = totals.get(state, 0) + count
@@ -267,7 +269,7 @@ def _glance(details):
 # -- HTTP ---------------------------------------------------------------------------------------------------
 
 
-class Asked(dict):
+class Asked(dict[str, str]):
     """The query of a request; `all` gives every value of a repeated name."""
 
     def __init__(self, query):
@@ -278,7 +280,7 @@ class Asked(dict):
         return [value for key, value in self.pairs if key == name]
 
 
-ROUTES = []
+ROUTES: list[tuple[str, re.Pattern[str], Callable[..., Any]]] = []
 
 
 def route(method, pattern):
@@ -523,7 +525,7 @@ class Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
 
     def _answer(self):
-        stub = self.server.stub
+        stub = cast(Server, self.server).stub
         target = urlsplit(self.path)
         body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
         stub.requests.append(f"{self.command} {self.path}")
@@ -585,6 +587,7 @@ class Handler(BaseHTTPRequestHandler):
 class Server(socketserver.ThreadingMixIn, socketserver.UnixStreamServer):
     daemon_threads = True
     request_queue_size = 64
+    stub: Any
 
 
 def serve(stub, socket):

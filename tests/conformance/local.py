@@ -149,10 +149,7 @@ class Local:
 
     def leave(self) -> list[str]:
         for job in self._jobs:
-            with suppress(Refused):
-                job.cancel()
-        for job in self._jobs:
-            job.wait()
+            job.end()
         left = _settled(lambda: [found for job in self._jobs for found in _processes(job.id)])
         used = {node.name: node.used for node in self._site.client.nodes() if any(node.used.values())}
         found = [f"a job left processes: {left}"] if left else []
@@ -168,6 +165,15 @@ class LocalHandle:
 
     def wait(self, timeout: float = _PATIENCE) -> Outcome:
         return self._until("it does not end", lambda: self._is_over, timeout)
+
+    def end(self) -> None:
+        """Whatever it waits for, it need not any more."""
+        with suppress(Refused):
+            self.cancel()
+            for gate in self.details().gates:
+                self.open_gate(gate)
+            self.release()
+        self.wait()
 
     def until(self, *moments: str, timeout: float = _PATIENCE) -> Outcome:
         return self._until(f"{moments} do not come", lambda: have_come(moments, self.events()), timeout)

@@ -137,11 +137,11 @@ def test_the_started_check_holds_the_others_back(engine: Engine) -> None:
         version: 1
         tasks:
         - name: slow
-          command: [sh, -c, "sleep 0.5; touch begun; sleep 0.5"]
+          command: [sh, -c, "sleep 0.3; touch begun; until test -e seen; do sleep 0.02; done"]
           checks:
             started: {exec: [test, -e, begun], every: 100ms, failures: 100}
             alive: {exec: [test, -e, begun], every: 100ms, failures: 1}
-        - {name: eager, depends_on: [{name: slow, when: started}], command: [test, -e, begun]}
+        - {name: eager, depends_on: [{name: slow, when: started}], command: [sh, -c, "test -e begun && touch seen"]}
     """,
         timeout=5,
     )

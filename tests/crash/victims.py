@@ -52,7 +52,11 @@ class Victims:
 
     def on_record(self) -> dict[Path, Started]:
         """The starts of copies that are written down, by the file that says so."""
-        paths = self._state.glob("jobs/**/*.started")
+        # Unlike a glob, a walk bears that folders vanish on the way.
+        folders = os.walk(self._state / "jobs")
+        paths = [
+            Path(folder, name) for folder, _, names in folders for name in names if name.endswith(".started")
+        ]
         return {path: started for path in paths if (started := _read(path))}
 
     def _copies_on_record(self) -> set[Process]:

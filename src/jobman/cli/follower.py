@@ -15,12 +15,16 @@ _SETTLE_SECONDS = (0.01, 0.5)
 
 
 class News(NamedTuple):
-    """Something new of a job: a line, or a look at it; the last look is `over`."""
+    """Something new of a job: a line, or a look at it; the last look is `over`.
+
+    `more` says that other news wait already, so that a reader need not show each by itself.
+    """
 
     job: str
     line: LogLine | None = None
     look: Details | None = None
     over: bool = False
+    more: bool = False
 
 
 def follow(client: Client, jobs: list[str], *, looks: float) -> Iterator[News]:
@@ -39,7 +43,7 @@ def follow(client: Client, jobs: list[str], *, looks: float) -> Iterator[News]:
             one = news.get()
             if isinstance(one, BaseException):
                 raise one
-            yield one
+            yield one._replace(more=not news.empty())
             left -= one.over
     finally:
         done.set()

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 _BAR_WIDTH = 30
 _LEFT_FOR_LINES = 6
+_MOST_WAITING = 1000
 _OVER = ("succeeded", "failed", "cancelled", "skipped")
 _BUSY = ("running", "starting", "stopping", "frozen")
 
@@ -38,12 +39,12 @@ class View(Protocol):
     def put(self, text: str, *, error: bool) -> None:
         """Write output of a job to stdout, or to stderr."""
 
+    def flush(self) -> None:
+        """Let everything that was written be seen."""
+
 
 class Quiet(Streams):
     """Nothing but the output."""
-
-    def __init__(self) -> None:
-        super().__init__(flush=True)
 
     def __enter__(self) -> Quiet:
         return self
@@ -53,6 +54,10 @@ class Quiet(Streams):
 
     def show(self, job: Details) -> None:
         """Say nothing."""
+
+    def flush(self) -> None:
+        sys.stdout.flush()
+        sys.stderr.flush()
 
 
 class Steps(Quiet):
@@ -95,16 +100,18 @@ class Bars:
             redirect_stdout=False,
             redirect_stderr=False,
         )
-        self._streams = Streams(flush=True)
-        self._waiting: dict[bool, str] = {}
+        self._streams = Streams()
+        self._waiting: list[str] = []
+        self._halves: dict[bool, str] = {}
 
     def __enter__(self) -> Bars:
         self._live.start()
         return self
 
     def __exit__(self, *_: object) -> None:
+        self.flush()
         self._live.stop()
-        for error, rest in self._waiting.items():
+        for error, rest in self._halves.items():
             self._streams.put(f"{rest}\n", error=error)
 
     def show(self, job: Details) -> None:
@@ -116,11 +123,19 @@ class Bars:
         if not stream.isatty():
             self._streams.put(text, error=error)
             return
-        *lines, rest = (self._waiting.pop(error, "") + text).split("\n")
+        whole, newline, rest = (self._halves.pop(error, "") + text).rpartition("\n")
         if rest:
-            self._waiting[error] = rest  # The bars begin at the start of a line, so half a line has to wait.
-        if lines:
-            self._console.print(_Raw("\n".join(lines) + "\n"), end="", soft_wrap=True)
+            self._halves[error] = rest  # The bars begin at the start of a line, so half a line has to wait.
+        self._waiting.append(whole + newline)
+        if len(self._waiting) > _MOST_WAITING:
+            self.flush()
+
+    def flush(self) -> None:
+        """Show what was written, all at once: drawing the bars anew takes longer than a line."""
+        if text := "".join(self._waiting):
+            self._waiting = []
+            self._console.print(_Raw(text), end="", soft_wrap=True)
+        sys.stdout.flush()
 
     def _render(self) -> Group:
         from rich.console import Group

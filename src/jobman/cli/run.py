@@ -120,6 +120,8 @@ def _follow(client: Client, jobs: list[Details], view: View, *, aside: bool) -> 
         if news.over and news.look is not None:
             printers[news.job].finish()
             ended[news.job] = news.look
+        if not news.more:
+            view.flush()
     return [ended[job.id] for job in jobs]
 
 

@@ -49,13 +49,20 @@ def stop(
 ) -> None:
     """Stop the service; the next command that needs it starts it again."""
     from jobman.cli.calls import Calling
+    from jobman.client import Refused
 
     del context
     if _ask("table") is None:
         say("no service runs")
         return
     with Calling(start=False) as client:
-        client.stop(force=force)
+        try:
+            client.stop(force=force)
+        except Refused as error:
+            if error.code != "wrong-state":
+                raise
+            say("jobs wait or run", "--force stops it all the same: what runs goes on, what waits waits")
+            raise typer.Exit(error.exit_code) from None
     if not os.environ.get("JOBMAN_SERVER"):
         _await_end()
     say("the service has stopped")

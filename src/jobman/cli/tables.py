@@ -78,13 +78,17 @@ def cut(text: str, width: int) -> str:
     """A text in at most so many columns, with an ellipsis where some of it is missing."""
     if columns_of(text) <= width:
         return text
-    kept, used = "", 1
-    for one in text:
+    return _start(text, width - 1).rstrip() + "…" if width > 0 else ""
+
+
+def _start(text: str, width: int) -> str:
+    """As much of a text as fits."""
+    used = 0
+    for number, one in enumerate(text):
         used += columns_of(one)
         if used > width:
-            break
-        kept += one
-    return (kept.rstrip() + "…") if width > 0 else ""
+            return text[:number]
+    return text
 
 
 def fold(text: str, width: int) -> list[str]:
@@ -98,7 +102,7 @@ def fold(text: str, width: int) -> list[str]:
         if line:
             lines.append(line)
         while columns_of(word) > width:
-            piece = cut(word, width + 1).removesuffix("…") or word[0]
+            piece = _start(word, width) or word[0]
             lines.append(piece)
             word = word[len(piece) :]
         line = word

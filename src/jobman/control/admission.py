@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
+from math import ceil
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +21,7 @@ from jobman.sched.wishes import wishes_for
 from jobman.settings import Settings, home_file, load_settings, settings_from_text
 from jobman.spec.load import load_jobs
 from jobman.spec.problems import Problem, Problems, SpecError
+from jobman.spec.shapes import Part
 from jobman.spec.source import Source
 from jobman.spec.yaml import collector_paused
 
@@ -42,6 +45,14 @@ class SettingsShelf:
             return self._usual()
         except SpecError as error:
             raise Refusal("bad-settings", "the settings are wrong", problems=plain(error.problems)) from error
+
+    def facts(self) -> dict[str, str]:
+        """What the settings say of this machine; where they are wrong, each submission is told so."""
+        try:
+            facts: dict[str, str] = self._usual().values.get("facts", {})
+            return facts
+        except SpecError:
+            return {}
 
     def _usual(self) -> Settings:
         file = Path(self._path) if self._path is not None else home_file()
@@ -115,10 +126,16 @@ class Fitting:
         return self._known[question]
 
 
-def refuse_misfits(plan: Plan, fitting: Fitting, advice: str) -> None:
-    """Refuse a plan that could never start."""
+def refuse_misfits(plan: Plan, fitting: Fitting, host: Host) -> None:
+    """Refuse a plan that could never start, with what would help."""
     misfits = fitting.misfits(plan)
     if misfits:
+        virtual = virtual_that_fits(plan, host)
+        advice = (
+            f"emulated nodes would do: --virtual {virtual}"
+            if virtual
+            else "`jobman nodes` shows what there is"
+        )
         said = "; ".join(f"{unit.id}: {why}" for unit, why in misfits[:3])
         more = f"; and {len(misfits) - 3} more" if len(misfits) > 3 else ""
         raise Refusal("does-not-fit", f"the job can never start here: {said}{more}", advice)
@@ -141,16 +158,29 @@ def _words(refused: Refused) -> str:
     return f"{refused.feature} ({who}): {refused.note}"
 
 
-def virtual_that_fits(plan: Plan) -> str:
-    """The emulated nodes on which a plan would fit, as `--virtual` takes them."""
-    nodes = cores = gpus = 1
-    for unit in plan.units:
-        for totals, parts in zip(unit.totals[:1], unit.alternatives[:1], strict=True):
-            nodes = max(nodes, totals.nodes)
-            for part in parts:
-                cores = max(cores, int(part.per_node.get("core", 1)))
-                gpus = max(gpus, int(part.per_node.get("gpu", 0)))
-    needs_gpus = any(
-        "gpu" in part.per_node for unit in plan.units for parts in unit.alternatives for part in parts
-    )
-    return f"{nodes}x{cores}x{gpus}" if needs_gpus else f"{nodes}x{cores}"
+def virtual_that_fits(plan: Plan, host: Host) -> str | None:
+    """Emulated nodes on which a plan would fit, as `--virtual` takes them; None where they would not help."""
+    for text in dict.fromkeys(_candidates(plan)):
+        try:
+            if not Fitting(list(host.nodes(text))).misfits(plan):
+                return text
+        except ValueError:
+            continue
+    return None
+
+
+def _candidates(plan: Plan) -> Iterator[str]:
+    """Nodes as large as the parts of all units need, by their first alternative, their second and so on."""
+    units = [unit for unit in plan.units if unit.parent is None and unit.alternatives]
+    for number in range(max((len(unit.alternatives) for unit in units), default=0)):
+        chosen = [unit.alternatives[min(number, len(unit.alternatives) - 1)] for unit in units]
+        nodes = max(sum(part.nodes or 0 for part in parts) for parts in chosen) or 1
+        cores, gpus = (max(_most(parts, kind) for parts in chosen) for kind in ("core", "gpu"))
+        yield f"{nodes}x{max(1, cores)}" + (f"x{gpus}" if gpus else "")
+
+
+def _most(parts: Sequence[Part], kind: str) -> int:
+    """What one node must have for all parts: the largest node's share, and all slots that go anywhere."""
+    on_nodes = max((part.per_node.get(kind, 0) for part in parts if part.nodes is not None), default=0)
+    anywhere = sum(part.per_node.get(kind, 0) for part in parts if part.nodes is None)
+    return ceil(on_nodes + anywhere)

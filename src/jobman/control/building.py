@@ -7,6 +7,7 @@ import socket
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from jobman.control.admission import SettingsShelf
 from jobman.control.director import Director
 from jobman.control.logs.watching import LogWatcher
 from jobman.control.refusals import Refusal
@@ -23,7 +24,9 @@ async def build_director(options: ServeOptions) -> Director:
     _check_folder(store, options.places.state)
     store.claim(f"{socket.gethostname()}:{os.getpid()}:{options.places.state}")
     logs = LogWatcher()
-    return Director(store, LocalEngine(options.places.state), logs=logs)
+    shelf = SettingsShelf()
+    engine = LocalEngine(options.places.state, facts=shelf.facts())
+    return Director(store, engine, settings=shelf, logs=logs)
 
 
 def _check_folder(store: Store, state: Path) -> None:

@@ -93,6 +93,8 @@ class Conductor:
     def _forget_everything(self) -> None:
         self.tasks: dict[State, int] = {}
         """Replicas of tasks by state, over all scopes, services apart."""
+        self.frozen = 0
+        """Replicas of tasks that stand still."""
         self._replicas: dict[str, Replica] = {}
         self._runs_of: dict[str, dict[int, Run]] = {}
         self._agenda: dict[int, Run] = {}
@@ -271,7 +273,7 @@ class Conductor:
     def _over(self, replica: Replica, failure: Failure | None) -> None:
         """An attempt, or the scope of a group's replica, has come to its end."""
         replica.due = replica.left = None
-        replica.frozen = False
+        self._set_frozen(replica, False)
         self._set_ready(replica, False)
         why, replica.stopping_for = replica.stopping_for, None
         if why in (TIMEOUT, UNHEALTHY):
@@ -375,7 +377,7 @@ class Conductor:
         elif replica.state in (State.STARTING, State.RUNNING):
             replica.stopping_for = why
             replica.due = replica.left = None
-            replica.frozen = False  # Whoever stops it lets it go on first, so that it can hear of it.
+            self._set_frozen(replica, False)  # Whoever stops it lets it go on first, so that it hears of it.
             self._change(replica, State.STOPPING)
             if replica.scope is not None:
                 self._end_scope(replica.scope)
@@ -419,12 +421,18 @@ class Conductor:
     def _freeze(self, replica: Replica) -> None:
         if replica.frozen or replica.state is not State.RUNNING:
             return
-        replica.frozen = True
+        self._set_frozen(replica, True)
         if replica.due is not None:
             replica.left, replica.due = replica.due - self._now, None
         self._touch(replica)
         if replica.run.unit.kind == "task":
             self._requests.append(h.Freeze(replica.key, replica.attempt))
+
+    def _set_frozen(self, replica: Replica, frozen: bool) -> None:
+        if replica.frozen is not frozen:
+            replica.frozen = frozen
+            if replica.run.unit.kind == "task":
+                self.frozen += 1 if frozen else -1
 
     def _resume(self) -> None:
         for replica in list(self.root.walk()):
@@ -434,7 +442,8 @@ class Conductor:
                 self._thaw(replica)
 
     def _thaw(self, replica: Replica) -> None:
-        replica.frozen, replica.left = False, None
+        replica.left = None
+        self._set_frozen(replica, False)
         self._touch(replica)
         if replica.run.unit.kind == "task":
             self._requests.append(h.Thaw(replica.key, replica.attempt))
@@ -494,6 +503,7 @@ class Conductor:
         self._count(run.unit, state, 1)
         run.begun += replica.begun
         run.ready += replica.ready
+        self.frozen += replica.frozen and run.unit.kind == "task"
         if state is State.QUEUED:
             self._queued[replica.key] = replica
         if replica.due is not None:
@@ -767,7 +777,7 @@ class Conductor:
                 pause = delay(policies.retries, owner.retries) if counted and policies.retries else 0.0
                 owner.retries += counted
                 owner.due = owner.left = None
-                owner.frozen = False
+                self._set_frozen(owner, False)
                 self._set_ready(owner, False)
                 self._rest(owner, self._now + pause)
                 return

@@ -52,6 +52,8 @@ class Floor:
         self.nodes = {node.name: node for node in host.nodes()}
         self.line = Line(Pool(self.nodes.values()), strict=True)
         self._dues: list[tuple[float, str]] = []
+        self._with_lines: dict[str, LiveJob] = {}
+        """Jobs that have lines of their own."""
         self._asked = 0
         self._job_number = numbers.job
         self._event_number = numbers.event
@@ -89,6 +91,7 @@ class Floor:
         job = LiveJob(record, plan, conductor, {node.name: node for node in nodes})
         if record.options.get("virtual"):
             job.line = Line(Pool(nodes), strict=True)
+            self._with_lines[job.id] = job
         self.jobs[record.id] = job
         return job
 
@@ -135,8 +138,10 @@ class Floor:
             case h.Stop(replica=key, attempt=attempt, why=why):
                 batch.acts.append(("stop", (job.id, key, attempt), (why,)))
             case h.Freeze(replica=key, attempt=attempt):
+                self.event(job, batch, "frozen", key, attempt, "stands still")
                 batch.acts.append(("freeze", (job.id, key, attempt), ()))
             case h.Thaw(replica=key, attempt=attempt):
+                self.event(job, batch, "thawed", key, attempt, "goes on")
                 batch.acts.append(("thaw", (job.id, key, attempt), ()))
             case h.Prolong(replica=key, attempt=attempt, seconds=seconds):
                 batch.acts.append(("prolong", (job.id, key, attempt), (seconds,)))
@@ -170,7 +175,8 @@ class Floor:
 
     def _give_back(self, job: LiveJob, key: str, batch: Batch) -> None:
         known = job.allocations.pop(key, None)
-        job.lines.pop(key, None)
+        if job.lines.pop(key, None) is not None and not job.lines and job.line is None:
+            self._with_lines.pop(job.id, None)
         if known is None:
             return
         attempt, allocation = known
@@ -269,6 +275,8 @@ class Floor:
             setattr(record, name, getattr(report, name))
         batch.changes.attempts[job.id, report.key, report.attempt] = record
         self._keep_outputs(job, report.key, report.attempt, report.outputs, batch, ended=True)
+        for note in report.notes:
+            self.event(job, batch, "note", report.key, report.attempt, note)
         job.peers.pop(report.key, None)
         failure = Failure(report.reason, report.exit_code) if report.reason else None
         if report.reason not in _NEVER_BEGAN:
@@ -288,7 +296,7 @@ class Floor:
         """Give resources until nobody else can be given any."""
         while True:
             granted = self._serve(self.line, batch)
-            for job in [job for job in self.jobs.values() if job.line is not None or job.lines]:
+            for job in list(self._with_lines.values()):
                 for line in [*([] if job.line is None else [job.line]), *job.lines.values()]:
                     granted = self._serve(line, batch) or granted
             if not granted:
@@ -315,6 +323,7 @@ class Floor:
         job.allocations[key] = (attempt, allocation)
         if job.unit_of(key).kind == "group":
             job.lines[key] = Line(Pool.within(allocation, job.nodes.values()), strict=False)
+            self._with_lines[job.id] = job
 
     def _allocation_record(
         self, job: LiveJob, key: str, attempt: int, allocation: Allocation
@@ -364,6 +373,8 @@ class Floor:
         record.counts = {str(state): count for state, count in conductor.tasks.items() if count}
         if job.retried:
             record.counts["retried"] = job.retried
+        if conductor.frozen:
+            record.counts["frozen"] = conductor.frozen
         record.conductor = keeping.job_state(conductor)
         changes.jobs[job.id] = record
 
@@ -403,6 +414,7 @@ class Floor:
     def forget(self, job: LiveJob) -> None:
         """A job is over, or never was: it leaves every line and holds nothing."""
         self.jobs.pop(job.id, None)
+        self._with_lines.pop(job.id, None)
         for key, (_, allocation) in list(job.allocations.items()):
             if "/" not in key and key not in job.untaken:
                 self.line_of(job, key).give_back(allocation)

@@ -17,7 +17,6 @@ from jobman.control.admission import (
     refuse_features,
     refuse_misfits,
     renamed,
-    virtual_that_fits,
 )
 from jobman.control.refusals import Refusal
 from jobman.control.store.records import JobRecord
@@ -79,7 +78,7 @@ class Intake:
                 raise Refusal("bad-request", str(error), advice) from error
         for plan in plans:
             refuse_features(plan, self._host, no_container=submission.no_container)
-            refuse_misfits(plan, fitting, f"emulated nodes would do: --virtual {virtual_that_fits(plan)}")
+            refuse_misfits(plan, fitting, self._host)
         return fitting
 
     def _again(self, submission: answers.Submission) -> tuple[answers.Submission, list[str]]:

@@ -121,6 +121,8 @@ class Over(Report, frozen=True, kw_only=True):
     max_rss: int = 0
     result: str | None = None
     outputs: tuple[OutputFile, ...] = ()
+    notes: tuple[str, ...] = ()
+    """What could not be done as asked, and did not matter enough to fail."""
 
 
 class CopyInfo(msgspec.Struct, frozen=True, kw_only=True):

@@ -24,7 +24,7 @@ from jobman.spec.yaml import compose, is_null
 
 HOME_FILES = ("settings.json", "settings.yaml", "settings.yml")
 _NAMED_LISTS = ("flavors", "profiles", "queues", "priorities")
-_MAPPINGS = ("user",)
+_MAPPINGS = ("user", "facts")
 
 
 class Settings:

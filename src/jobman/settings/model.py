@@ -124,6 +124,9 @@ class Written(Element, frozen=True, kw_only=True):
     default_flavor: Annotated[str | None, Key(NAME, "for tasks without resources")] = None
     default_image: Annotated[str | None, Key(IMAGE, "for tasks without an image")] = None
     resource_types: Annotated[tuple[str, ...], Key(Items(TYPE, unique=True), "a site's own types")] = ()
+    facts: Annotated[
+        dict[str, str] | None, Key(Requires(), "facts of this machine besides those that are found")
+    ] = None
     user: Annotated[
         dict[str, Any], Key(Names(IDENTIFIER, ScalarValue(), "a mapping of values"), "`{{user.…}}`")
     ] = {}

@@ -413,7 +413,7 @@ def test_a_time_limit_can_be_moved(house):
     house.wait(house.engine.prolong(order.address, 300.0))
     house.wait(house.engine.prolong(order.address, 300.0))
     wanted = Path(path_of(str(house.attempt_folder(order)), 0, "wanted"))
-    eventually(lambda: wanted.exists() and json.loads(wanted.read_text()).get("duration") == 602.0)
+    eventually(lambda: wanted.exists() and json.loads(wanted.read_text()).get("duration") == 302.0)
     (house.work / "fifo").write_text("go\n")
     assert house.over(order).reason == ""
 
@@ -500,6 +500,16 @@ def test_what_never_ran_is_launched(house):
     assert house.out(order) == "ran\n"
 
 
+def forget_start(house: House, order: base.Order, copy: int) -> None:
+    """As if the service had died before it launched this copy."""
+    folder = house.attempt_folder(order)
+    pid = json.loads((folder / f"{copy}.started").read_text().splitlines()[0])["pid"]
+    os.kill(pid, signal.SIGKILL)
+    wait_for_file(folder / f"{copy}.exit")
+    for name in ("started", "exit"):
+        (folder / f"{copy}.{name}").unlink()
+
+
 def test_of_a_task_that_was_half_launched_the_rest_is_launched(house):
     os.mkfifo(house.work / "fifo")
     order = house.shell('echo "$JOBMAN_RANK" >> ran; read x < fifo', slots=2)
@@ -507,19 +517,37 @@ def test_of_a_task_that_was_half_launched_the_rest_is_launched(house):
     ran = house.work / "ran"
     eventually(lambda: ran.exists() and sorted(ran.read_text().split()) == ["0", "1"])
     house.wait(house.engine.close())
-    # As if the service had died between the two copies.
-    folder = house.attempt_folder(order)
-    pid = json.loads((folder / "1.started").read_text().splitlines()[0])["pid"]
-    os.kill(pid, signal.SIGKILL)
-    wait_for_file(folder / "1.exit")
-    for name in ("1.started", "1.exit"):
-        (folder / name).unlink()
+    forget_start(house, order, 1)
     house.open()
     house.recover(order)
     house.running(order)
     eventually(lambda: sorted(ran.read_text().split()) == ["0", "1", "1"])
     house.stop(order)
     house.over(order)
+
+
+def test_what_was_half_launched_and_cannot_be_launched_as_a_whole_is_ended(house, secret):
+    order = house.shell("exec sleep 600", slots=2, grace=5.0, secrets=(Secret(name="token"),))
+    house.launch(order)
+    house.running(order)
+    house.wait(house.engine.close())
+    forget_start(house, order, 1)
+    (house.home / "secrets/token/value").unlink()
+    (house.home / "secrets/token").rmdir()
+    house.open()
+    house.recover(order)
+    over = house.over(order)
+    assert (over.reason, over.message) == (
+        "launch-failed",
+        "copy 1 on node-0: it was given up before it started",
+    )
+
+
+def test_a_state_that_cannot_be_written_to_is_named(house):
+    (house.state / "jobs").write_text("in the way")
+    over = house.run(house.order("true"))
+    assert over.reason == "launch-failed"
+    assert over.message.startswith(f"cannot write to {house.state}/jobs")
 
 
 def test_the_launcher_may_die(house):
@@ -569,7 +597,7 @@ def test_a_stop_is_not_forgotten_with_the_service(house):
     assert house.over(order).exit_code == 2
 
 
-def test_prolonging_counts_from_what_was_asked_before_a_restart(house):
+def test_prolonging_says_all_that_is_given_also_after_a_restart(house):
     order = house.shell("sleep 600", duration=100.0)
     house.launch(order)
     house.running(order)
@@ -579,7 +607,7 @@ def test_prolonging_counts_from_what_was_asked_before_a_restart(house):
     house.reopen()
     house.recover(order)
     house.running(order)
-    house.wait(house.engine.prolong(order.address, 50.0))
+    house.wait(house.engine.prolong(order.address, 100.0))
     eventually(lambda: json.loads(wanted.read_text())["duration"] == 200.0)
 
 

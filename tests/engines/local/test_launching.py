@@ -131,6 +131,26 @@ def test_what_is_asked_while_the_launcher_is_dead_is_done(tmp_path):
     on_site(tmp_path, play)
 
 
+@pytest.mark.slow
+def test_however_often_the_launcher_dies_every_copy_runs_once(tmp_path):
+    async def play(site):
+        launcher = await site.launcher()
+        orders = [site.order(f"echo run >> runs{number}; exit {number}") for number in range(60)]
+        ends = {}
+        await launcher.launch(orders)
+        async for report in launcher.reports():
+            if isinstance(report, Exit):
+                ends[report.id] = report.exit_code
+                if len(ends) in (5, 20, 40):
+                    os.kill((await launcher.status()).pid, signal.SIGKILL)
+            if len(ends) == len(orders):
+                break
+        assert [ends[order.id] for order in orders] == list(range(60))
+        assert [(site.folder / f"runs{number}").read_text() for number in range(60)] == ["run\n"] * 60
+
+    on_site(tmp_path, play)
+
+
 def test_freezing_thawing_and_prolonging_reach_the_copy(tmp_path):
     async def play(site):
         launcher = await site.launcher()

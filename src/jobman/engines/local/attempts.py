@@ -12,7 +12,7 @@ from jobman.engines.local.outcome import Verdict, judge
 from jobman.engines.local.prepared import Copy
 from jobman.engines.local.preparing import Kept
 from jobman.engines.local.probes import Probes
-from jobman.engines.local.records import Exit, Started, read_wanted
+from jobman.engines.local.records import Exit, Started
 
 
 class Attempt:
@@ -29,7 +29,6 @@ class Attempt:
         """Where the engine itself had to end it."""
         self.is_running = False
         self.why_stopped = ""
-        self._durations: dict[int, float | None] = {}
 
     @property
     def address(self) -> base.Address:
@@ -78,6 +77,7 @@ class Attempt:
             max_rss=max((end.max_rss for end in exits), default=0),
             result=results[0] if results else None,
             outputs=self.outputs(),
+            notes=tuple(dict.fromkeys(note for end in exits for note in end.notes)),
         )
 
     def outputs(self) -> tuple[base.OutputFile, ...]:
@@ -89,18 +89,9 @@ class Attempt:
         )
 
     def prolong(self, seconds: float) -> list[tuple[str, float]]:
-        """Give every copy that has a time limit so much more; returns all the time each has then."""
-        found = []
-        for copy in self.unfinished():
-            order = copy.order
-            if order.copy not in self._durations:
-                asked = read_wanted(order.folder, order.copy).duration
-                self._durations[order.copy] = order.duration if asked is None else asked
-            limit = self._durations[order.copy]
-            if limit is not None:
-                self._durations[order.copy] = limit + seconds
-                found.append((order.id, limit + seconds))
-        return found
+        """All the time each copy has that is limited, with so much more than its document says."""
+        orders = [copy.order for copy in self.unfinished()]
+        return [(order.id, order.duration + seconds) for order in orders if order.duration is not None]
 
     def infos(self) -> list[base.CopyInfo]:
         """The copies that run."""
@@ -112,7 +103,7 @@ class Attempt:
                 node=copy.node,
                 pid=self.started[copy.order.copy].pid,
                 cwd=copy.order.cwd,
-                container=None if copy.container is None else copy.container.name,
+                container=_container(copy),
             )
             for copy in self.unfinished()
             if copy.order.copy in self.started
@@ -143,3 +134,10 @@ def given_up(copy: Copy) -> Exit:
         message="it was given up before it started",
         ended_at=time.time(),
     )
+
+
+def _container(copy: Copy) -> str | None:
+    """The container of a copy, as `RUNTIME:NAME`."""
+    if copy.container is None or copy.runtime is None:
+        return None
+    return f"{copy.runtime.dialect}:{copy.container.name}"

@@ -29,7 +29,7 @@ from jobman.engines.local.prepared import Copy
 from jobman.engines.local.preparing import NOTHING_KEPT, Preparer
 from jobman.engines.local.private import Owner
 from jobman.engines.local.probes import Probes
-from jobman.engines.local.records import Exit, Started, read_copy, read_wanted
+from jobman.engines.local.records import Exit, Started, read_copy, read_wanted, void
 from jobman.engines.local.runtimes import find_runtime, missing
 from jobman.engines.local.secrets import Vault
 from jobman.engines.local.volumes import outgrown
@@ -152,7 +152,7 @@ class LocalEngine:
         for order in orders:
             if order.address in self._attempts or order.address in self._preparing:
                 continue
-            if self._have_all_started(order):
+            if order.allocation.slots and not self._unstarted(order):
                 ready += self._follow_again(order)
             elif self._preparer.needs_time(order):
                 self._prepare_apart(order)
@@ -189,6 +189,8 @@ class LocalEngine:
                 self._preparer.undo(order, kept)
                 raise
         except CannotRun as error:
+            if len(self._unstarted(order)) < len(order.allocation.slots):
+                return self._give_up_the_rest(order)
             self._report(never_began(order, Verdict(error.reason, error.exit_code, None, error.message)))
             return []
         except Exception as error:
@@ -199,12 +201,20 @@ class LocalEngine:
             return []
         return self._follow(Attempt(order, copies, kept))
 
-    def _have_all_started(self, order: base.Order) -> bool:
+    def _unstarted(self, order: base.Order) -> list[int]:
+        """The copies of an attempt that were never started."""
         folder = str(self._preparer.folder(order.address))
-        slots = range(len(order.allocation.slots))
-        if not slots or not Path(folder).exists():
-            return False
-        return all(read_copy(folder, copy).state != "unknown" for copy in slots)
+        copies = list(range(len(order.allocation.slots)))
+        if not Path(folder).exists():
+            return copies
+        return [copy for copy in copies if read_copy(folder, copy).state == "unknown"]
+
+    def _give_up_the_rest(self, order: base.Order) -> list[CopyOrder]:
+        """End what was half launched and cannot be launched as a whole, as if a copy had failed."""
+        folder = str(self._preparer.folder(order.address))
+        for copy in self._unstarted(order):
+            void(folder, copy)
+        return self._follow_again(order)
 
     def _follow_again(self, order: base.Order) -> list[CopyOrder]:
         """An attempt of an earlier engine: nothing is made for it again."""

@@ -94,7 +94,7 @@ _POLICIES: dict[str, Support] = {
     "restart.on-failure": native(),
     "restart.always": native(),
     "replace.failed": native(),
-    "replace.terminating": native(),
+    "replace.terminating": refused("an attempt never starts before the one before it has ended"),
     "hold": native(),
     "suspend.requeue": native(),
     "suspend.freeze": native("by a control group where one may be made, else by SIGSTOP"),

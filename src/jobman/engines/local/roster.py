@@ -22,7 +22,7 @@ _AT_ONCE = max(4, 2 * (os.cpu_count() or 1))
 """Copies on their way to their start; more at once only get in each other's way."""
 _WAY = 0.25
 """Seconds after which one on its way no longer holds up the others."""
-_LONGEST_PAUSE = 10.0
+_LONGEST_PAUSE = 1.0
 _FORKS_TRIED = 8
 
 Change = Callable[[Wanted, Order], None]
@@ -190,7 +190,7 @@ class Roster:
             charge.deaths += 1
             if is_bereaved:
                 self._bereaved.add(charge.order.id)
-            self._rest(charge, 0.0 if charge.deaths < 3 else 0.05 * 2**charge.deaths)
+            self._rest(charge, 0.0 if charge.deaths < 5 else 0.01 * 2 ** min(charge.deaths, 10))
 
     def _rest(self, charge: Charge, seconds: float) -> None:
         charge.again_at = time.monotonic() + min(seconds, _LONGEST_PAUSE)

@@ -6,6 +6,7 @@ import asyncio
 import os
 import signal
 import ssl
+import subprocess
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 
@@ -50,13 +51,14 @@ async def _run(argv: tuple[str, ...], copy: Copy) -> None:
     is_other = order.uid is not None and os.geteuid() == 0
     gid, groups = user_groups(order) if is_other else (None, None)
     try:
-        process = await asyncio.create_subprocess_exec(
-            *argv,
+        # Not the event loop's own way: uvloop takes neither user nor umask.
+        process = subprocess.Popen(
+            argv,
             cwd=order.cwd,
             env=order.environment,
-            stdin=asyncio.subprocess.DEVNULL,
-            stdout=asyncio.subprocess.DEVNULL,
-            stderr=asyncio.subprocess.DEVNULL,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
             start_new_session=True,
             user=order.uid if is_other else None,
             group=gid,
@@ -66,16 +68,29 @@ async def _run(argv: tuple[str, ...], copy: Copy) -> None:
     except OSError as error:
         raise Failed(f"{argv[0]} cannot be run: {why(error)}") from None
     try:
-        code = await process.wait()
+        await _end_of(process.pid)
+        code = process.wait()
     finally:
         # Also what the command started and left behind.
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
-        if process.returncode is None:
-            await process.wait()
+        process.wait()
     if code:
         ended = f"was ended by signal {-code}" if code < 0 else f"ended with exit code {code}"
         raise Failed(f"{argv[0]} {ended}")
+
+
+async def _end_of(pid: int) -> None:
+    """Wait until a process has ended; it is not reaped by that."""
+    loop = asyncio.get_running_loop()
+    ended = asyncio.Event()
+    descriptor = os.pidfd_open(pid)
+    loop.add_reader(descriptor, ended.set)
+    try:
+        await ended.wait()
+    finally:
+        loop.remove_reader(descriptor)
+        os.close(descriptor)
 
 
 async def _knock(port: int) -> None:
