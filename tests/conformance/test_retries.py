@@ -157,13 +157,32 @@ def test_retries_come_before_restarts(engine: Engine) -> None:
     assert outcome.exit_codes("both.0") == [1, 1, 0]
 
 
-def test_replace_says_when_a_replacement_is_made_and_a_task_still_comes_to_its_end(engine: Engine) -> None:
+def test_a_replacement_is_made_once_the_old_copy_has_failed(engine: Engine) -> None:
     outcome = engine.run("""
         version: 1
         tasks:
-        - {name: once-failed, replace: failed, retries: 1, command: [sh, -c, "test $JOBMAN_ATTEMPT = 2"]}
-        - {name: already, replace: terminating, retries: 1, command: [sh, -c, "test $JOBMAN_ATTEMPT = 2"]}
+        - {name: flaky, replace: failed, retries: 1, command: [sh, -c, "test $JOBMAN_ATTEMPT = 2"]}
     """)
     assert outcome.state == "succeeded"
-    assert outcome.exit_codes("once-failed.0") == [1, 0]
-    assert outcome.exit_codes("already.0") == [1, 0]
+    assert outcome.tells("flaky.0 started", "flaky.0 retrying", "flaky.0 started", "flaky.0 succeeded")
+
+
+def test_a_replacement_is_made_already_while_the_old_copy_ends(engine: Engine) -> None:
+    outcome = engine.run("""
+        version: 1
+        tasks:
+        - name: slow-to-end
+          replace: terminating
+          retries: {limit: 1, on: {reasons: timeout}}
+          grace: 3s
+          attributes: {duration: 500ms}
+          command:
+          - sh
+          - -c
+          - |
+            test $JOBMAN_ATTEMPT = 1 || { touch second; exit 0; }
+            trap 'until test -e second; do sleep 0.02; done; echo relieved; exit 1' TERM
+            while :; do sleep 0.02; done
+    """)
+    assert outcome.state == "succeeded"
+    assert "relieved" in outcome.lines("slow-to-end.0")

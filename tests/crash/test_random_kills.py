@@ -26,6 +26,7 @@ pytestmark = pytest.mark.slow
 JOBS = 200
 CLIENTS = 4
 DEADLINE = 240.0
+_SECONDS_TO_THINK = 0.4
 
 
 class Kind(NamedTuple):
@@ -188,6 +189,7 @@ class Author:
     def work(self) -> None:
         client = self._machine.new_client()
         for number, kind in enumerate(self._kinds):
+            time.sleep(self._random.uniform(0, _SECONDS_TO_THINK))
             virtual = "1x2" if kind.name == "group" else self._random.choice([None, "2x2"])
             document = kind.make(self._machine.ledger)
             key = f"{self._number}-{number}"
@@ -215,7 +217,7 @@ def test_nothing_is_lost_and_nothing_runs_twice(either: Machine, seed: int) -> N
     wanted = {job: kind for author in authors for job, kind in author.jobs.items()}
     wait_for_most(either, len(wanted) * 9 // 10)
     killer.stop()
-    assert killer.count()["service"] >= 5
+    assert min(killer.count()[name] for name in ("service", "launcher", "shim")) > 0
     wait_for_most(either, len(wanted))
 
     assert len(wanted) == JOBS
@@ -288,7 +290,7 @@ def _judge_codes(attempts: dict[str, list[Attempt]], kind: Kind) -> str:
     if attempts.keys() != kind.codes.keys():
         return f"attempts of {sorted(attempts)}"
     for key, each in attempts.items():
-        # An attempt of which nobody saw the end does not count, and is tried again unless it was being stopped.
+        # One of which nobody saw the end does not count, and is tried again unless it was being stopped.
         seen = [one.exit_code for one in each if not is_lost(one)]
         wanted = [] if is_lost(each[-1]) and kind.codes[key] == [_TERM] else kind.codes[key]
         if seen != wanted:

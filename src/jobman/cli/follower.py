@@ -5,13 +5,16 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterator
-from queue import SimpleQueue
+from queue import Queue
 from typing import NamedTuple
 
 from jobman.client import Client
 from jobman.control.answers import FINAL_STATES, Details, LogLine
 
 _SETTLE_SECONDS = (0.01, 0.5)
+_MOST_WAITING = 10_000
+"""News that wait for a slow reader; then the service waits, too."""
+_SHARE_OF_LOOKS = 10
 
 
 class News(NamedTuple):
@@ -27,17 +30,18 @@ class News(NamedTuple):
     more: bool = False
 
 
-def follow(client: Client, jobs: list[str], *, looks: float) -> Iterator[News]:
-    """News of jobs until all are over; every so many seconds there is a look at each that is not.
+def follow(client: Client, jobs: list[str], *, looks: float | None) -> Iterator[News]:
+    """News of jobs until all are over; with `looks`, one at each of them every so many seconds.
 
     Lines and looks are read by threads of their own, so that Ctrl-C finds this one free.
     """
-    news: SimpleQueue[News | BaseException] = SimpleQueue()
+    news: Queue[News | BaseException] = Queue(_MOST_WAITING)
     done = threading.Event()
     try:
         for job in jobs:
             _start(_read_lines, news, client, job, news)
-            _start(_look, news, client, job, news, looks, done)
+            if looks is not None:
+                _start(_look, news, client, job, news, looks, done)
         left = len(jobs)
         while left:
             one = news.get()
@@ -49,7 +53,7 @@ def follow(client: Client, jobs: list[str], *, looks: float) -> Iterator[News]:
         done.set()
 
 
-def _start(work: Callable[..., None], news: SimpleQueue[News | BaseException], *arguments: object) -> None:
+def _start(work: Callable[..., None], news: Queue[News | BaseException], *arguments: object) -> None:
     def run() -> None:
         try:
             work(*arguments)
@@ -59,7 +63,7 @@ def _start(work: Callable[..., None], news: SimpleQueue[News | BaseException], *
     threading.Thread(target=run, daemon=True).start()
 
 
-def _read_lines(client: Client, job: str, news: SimpleQueue[News]) -> None:
+def _read_lines(client: Client, job: str, news: Queue[News]) -> None:
     for line in client.logs(job, follow=True):
         news.put(News(job, line=line))
     news.put(News(job, look=_ended(client, job), over=True))
@@ -74,10 +78,12 @@ def _ended(client: Client, job: str) -> Details:
     return details
 
 
-def _look(client: Client, job: str, news: SimpleQueue[News], seconds: float, done: threading.Event) -> None:
+def _look(client: Client, job: str, news: Queue[News], seconds: float, done: threading.Event) -> None:
     while not done.is_set():
+        begun = time.monotonic()
         details = client.details(job)
         if details.state in FINAL_STATES:
             return
         news.put(News(job, look=details))
-        done.wait(seconds)
+        # A look at a very large job takes a while; most of the time is left to the job itself.
+        done.wait(max(seconds, _SHARE_OF_LOOKS * (time.monotonic() - begun)))

@@ -83,7 +83,8 @@ def follow_jobs(client: Client, jobs: list[Details], form: str, *, quiet: bool) 
 
     try:
         with view_for(jobs, quiet=quiet) as view:
-            ended = _follow(client, jobs, view, aside=form != "table")
+            looks = None if quiet else _LOOK_SECONDS
+            ended = _follow(client, jobs, view, looks, aside=form != "table")
         if form != "table":
             emit(ended[0] if len(ended) == 1 else ended, form)
         elif not quiet:
@@ -97,7 +98,9 @@ def follow_jobs(client: Client, jobs: list[Details], form: str, *, quiet: bool) 
     return max(exit_code_of(job) for job in ended)
 
 
-def _follow(client: Client, jobs: list[Details], view: View, *, aside: bool) -> list[Details]:
+def _follow(
+    client: Client, jobs: list[Details], view: View, looks: float | None, *, aside: bool
+) -> list[Details]:
     """Show everything that is new of jobs; returns them as they ended."""
     from jobman.cli.follower import follow
     from jobman.cli.lines import has_one_copy
@@ -112,7 +115,7 @@ def _follow(client: Client, jobs: list[Details], view: View, *, aside: bool) -> 
         for job in jobs
     }
     ended = {}
-    for news in follow(client, [job.id for job in jobs], looks=_LOOK_SECONDS):
+    for news in follow(client, [job.id for job in jobs], looks=looks):
         if news.line is not None:
             printers[news.job].write(news.line)
         elif news.look is not None:

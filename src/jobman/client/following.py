@@ -15,6 +15,8 @@ from jobman.client.targets import query_string
 from jobman.control.answers import Event, Job, LogLine
 
 _LONGEST_PAUSE = 2.0
+_LOOK_AT_THE_CLOCK = 5.0
+"""Seconds after which a stream with a deadline is asked for again: what keeps it alive says nothing of time."""
 
 
 def follow_events(
@@ -96,7 +98,7 @@ def _left(deadline: float | None) -> float | None:
     left = deadline - time.monotonic()
     if left <= 0:
         raise WaitedTooLong
-    return min(left, 45.0)
+    return min(left, _LOOK_AT_THE_CLOCK)
 
 
 class WaitedTooLong(TimeoutError):

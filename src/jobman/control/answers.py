@@ -121,6 +121,8 @@ class Task(Body, kw_only=True):
     kind: Literal["task", "group"] = "task"
     service: bool = False
     replicas: int = 1
+    copies: int = 1
+    """Copies of its command that one replica runs, by the first alternative."""
     outcome: str | None = None
     counts: dict[str, int] = {}
     depends_on: list[str] = []

@@ -43,9 +43,16 @@ class Batch:
     def take_back(self, jobs: set[str]) -> list[EventRecord]:
         """Drop everything about jobs that were never committed."""
         changes = self.changes
-        for table in (changes.tasks, changes.replicas, changes.attempts, changes.allocations, changes.logs):
-            for key in [key for key in table if key[0] in jobs]:  # type: ignore[attr-defined]
-                del table[key]  # type: ignore[attr-defined]
+        tables: tuple[dict[Any, Any], ...] = (
+            changes.tasks,
+            changes.replicas,
+            changes.attempts,
+            changes.allocations,
+            changes.logs,
+        )
+        for table in tables:
+            for key in [key for key in table if key[0] in jobs]:
+                del table[key]
         for job in jobs:
             changes.jobs.pop(job, None)
         changes.new_jobs -= jobs

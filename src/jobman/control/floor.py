@@ -262,6 +262,7 @@ class Floor:
                 path=output.path,
                 node=output.node,
                 start=output.start,
+                size=output.size,
                 ended=ended,
             )
 

@@ -85,6 +85,11 @@ class Life:
                 return
             if self._options.listen is None:
                 keep_small(self._options.places.log)
+                if not self._options.places.socket.exists():
+                    # Swept away: nobody can reach it any more, and the next command starts another.
+                    log.warning("its socket is gone")
+                    self._desk.begin_stop(farewell=False)
+                    return
 
     async def _end_with_director(self) -> None:
         """A service whose director cannot go on ends; the next command starts another."""

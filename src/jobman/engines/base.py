@@ -78,13 +78,14 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class OutputFile(msgspec.Struct, frozen=True):
-    """Where a copy's output goes; `start` is where this attempt's part of the file begins."""
+    """Where a copy's output goes: from `start` on, and when it is over, up to `size`."""
 
     copy: int
     stream: str
     path: str
     node: str
     start: int = 0
+    size: int = 0
 
 
 class Running(Report, frozen=True, kw_only=True):

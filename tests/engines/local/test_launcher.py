@@ -86,6 +86,16 @@ class TestReports:
         assert {end.id for end in ended} == {order.id for order in orders}
         assert {end.reason for end in ended} == {"success"}
 
+    def test_shims_are_used_again_but_never_with_other_rights(self, workshop):
+        shims: dict[bool, set[Process]] = {True: set(), False: set()}
+        for number in range(12):
+            order = workshop.order("/bin/true", no_new_privileges=number % 2 == 0)
+            workshop.launch(order)
+            heard_end(workshop, order)
+            shims[order.no_new_privileges].add(workshop.started(order).shim)
+        assert len(shims[True] | shims[False]) < 12
+        assert not shims[True] & shims[False]
+
     def test_copies_of_an_attempt_share_a_folder(self, workshop):
         folder = str(workshop.folder / "together")
         orders = [workshop.shell(f"echo {n}", folder=folder, copy=n) for n in range(4)]
@@ -272,6 +282,18 @@ class TestDeathOfAShim:
         assert workshop.processes(order) == []
         assert not Path(f"/proc/{daemon}").exists()
 
+    def test_a_thaw_that_comes_meanwhile_is_not_missed(self, workshop):
+        order = ready(workshop)
+        process, shim = workshop.running(order), workshop.shim(order)
+        workshop.say(Request(freeze=order.id))
+        eventually(lambda: is_stopped(process), "standing still")
+        os.kill(workshop.process.pid, signal.SIGSTOP)
+        kill(shim)
+        workshop.say(Request(thaw=order.id))
+        go(workshop)
+        os.kill(workshop.process.pid, signal.SIGCONT)
+        assert workshop.end(order).exit_code == 6
+
     def test_force_still_follows_the_grace(self, workshop):
         order = ready(workshop, f"trap '' TERM; {UNTIL_GO}")
         kill(workshop.shim(order))
@@ -330,9 +352,11 @@ class TestDeathOfAShim:
         """Shims are killed as fast as they are found; every copy runs once and ends as it should."""
         orders = [workshop.shell(f"echo run >> runs{n}; exit {n}") for n in range(40)]
         workshop.launch(*orders)
-        while sum(read_exit(order.folder, 0) is None for order in orders) > 5:
+        killed: set[int] = set()
+        while len(killed) < 40 and sum(read_exit(order.folder, 0) is None for order in orders) > 5:
             for pid in children_of(workshop.process.pid):
                 kill_shim(pid, orders)
+                killed.add(pid)
         ends = [workshop.end(order) for order in orders]
         assert [end.exit_code for end in ends] == [n % 256 for n in range(40)]
         assert [workshop.file(f"runs{n}") for n in range(40)] == ["run\n"] * 40

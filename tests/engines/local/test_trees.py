@@ -91,7 +91,9 @@ def test_the_marked_and_the_session_are_found(family, name):
     assert marked(f"{name}0") == []
 
 
-def test_a_signal_reaches_only_the_process_that_is_meant(family):
+@pytest.mark.parametrize("has_pidfd", [True, False])
+def test_a_signal_reaches_only_the_process_that_is_meant(family, monkeypatch, has_pidfd):
+    monkeypatch.setattr(trees, "_HAS_PIDFD", has_pidfd and trees._HAS_PIDFD)
     process = of(family.pid)
     assert not send(Process(process.pid, process.ticks + 1), signal.SIGKILL)
     assert open_process(Process(process.pid, process.ticks + 1)) is None

@@ -147,6 +147,7 @@ def _task(unit: Unit, record: TaskRecord | None, depends_on: list[str]) -> Task:
         kind=unit.kind,
         service=unit.service,
         replicas=unit.replicas,
+        copies=unit.copies[0] if unit.copies else 1,
         outcome=None if record is None else record.outcome,
         counts={} if record is None else record.counts,
         depends_on=depends_on,

@@ -48,7 +48,7 @@ class JobRecord(msgspec.Struct, kw_only=True):
 
 
 class TaskRecord(msgspec.Struct, kw_only=True):
-    """A unit in a scope: the run of a task or a group. `scope` is the key of the group's replica, or empty."""
+    """A unit in a scope: the run of a task or a group. `scope` is the key of the group's replica, if any."""
 
     job: str
     scope: str

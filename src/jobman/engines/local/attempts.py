@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
+
+import msgspec
 
 from jobman.engines import base
 from jobman.engines.local.compile import output_paths
@@ -76,7 +79,7 @@ class Attempt:
             cpu_seconds=sum(end.user_seconds + end.system_seconds for end in exits),
             max_rss=max((end.max_rss for end in exits), default=0),
             result=results[0] if results else None,
-            outputs=self.outputs(),
+            outputs=tuple(msgspec.structs.replace(each, size=_size(each.path)) for each in self.outputs()),
             notes=tuple(dict.fromkeys(note for end in exits for note in end.notes)),
         )
 
@@ -141,3 +144,10 @@ def _container(copy: Copy) -> str | None:
     if copy.container is None or copy.runtime is None:
         return None
     return f"{copy.runtime.dialect}:{copy.container.name}"
+
+
+def _size(path: str) -> int:
+    try:
+        return Path(path).stat().st_size
+    except OSError:
+        return 0

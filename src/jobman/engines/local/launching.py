@@ -164,10 +164,14 @@ class Launcher:
 
     async def _hear(self) -> None:
         assert self._reader is not None
-        with suppress(OSError, ValueError):
+        try:
             async for content in self._reader:
                 if content.endswith(b"\n"):
                     self._take(decode_answer(content))
+        except ConnectionError:
+            pass
+        except (OSError, ValueError, msgspec.MsgspecError) as error:
+            self._reports.put_nowait(Trouble(f"the launcher is not understood: {error}"))
 
     def _take(self, answer: Answer) -> None:
         if answer.started is not None:

@@ -257,6 +257,7 @@ def refuse(descriptor: int, refusal: Refusal) -> None:
 
 def void(folder: str, copy: int) -> bool:
     """Make sure that a copy never starts; False where it has."""
+    os.makedirs(folder, mode=0o700, exist_ok=True)  # noqa: PTH103 - quicker
     descriptor = _create(path_of(folder, copy, "started"), encode(Started(copy=copy, void=True)) + b"\n")
     if descriptor is None:
         return False

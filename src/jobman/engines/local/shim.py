@@ -46,10 +46,7 @@ def run(order: Order, notices: int, channel: int, *, inherits: bool) -> NoReturn
         gc.disable()
         os.setsid()
         # The launcher's sockets must not seem alive because of us once it is dead.
-        first, second = sorted((notices, channel))
-        os.closerange(3, first)
-        os.closerange(first + 1, second)
-        os.closerange(second + 1, os.sysconf("SC_OPEN_MAX"))
+        _close_all_but(notices, channel)
         signal.set_wakeup_fd(-1)
         name_process("jobman-shim")
         become_subreaper()
@@ -65,6 +62,14 @@ def run(order: Order, notices: int, channel: int, *, inherits: bool) -> NoReturn
     except BaseException:
         os.write(2, traceback.format_exc().encode())
         os._exit(1)
+
+
+def _close_all_but(*kept: int) -> None:
+    first, second = sorted(kept)
+    highest = max(map(int, os.listdir("/proc/self/fd")))  # noqa: PTH208 - quicker
+    os.closerange(3, first)
+    os.closerange(first + 1, second)
+    os.closerange(second + 1, highest + 1)
 
 
 def _next_order(notices: int, channel: int) -> Order | None:

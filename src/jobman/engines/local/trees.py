@@ -61,7 +61,9 @@ def process_alive(pid: int, ticks: int) -> bool:
 
 
 def open_process(process: Process) -> int | None:
-    """A pidfd of exactly this process, or None where it is gone."""
+    """A pidfd of exactly this process, or None where it is gone, or where the system has no such thing."""
+    if not _HAS_PIDFD:
+        return None
     try:
         descriptor = os.pidfd_open(process.pid)
     except OSError:
@@ -75,6 +77,8 @@ def open_process(process: Process) -> int | None:
 
 def send(process: Process, number: int) -> bool:
     """Send a signal to exactly this process; False where it is gone or not ours to signal."""
+    if not _HAS_PIDFD:
+        return _send_by_number(process, number)
     descriptor = open_process(process)
     if descriptor is None:
         return False
@@ -84,6 +88,17 @@ def send(process: Process, number: int) -> bool:
         return False
     finally:
         os.close(descriptor)
+    return True
+
+
+def _send_by_number(process: Process, number: int) -> bool:
+    found = facts(process.pid)
+    if found is None or found.ticks != process.ticks:
+        return False
+    try:
+        os.kill(process.pid, number)
+    except OSError:
+        return False
     return True
 
 
@@ -207,5 +222,14 @@ def _read(path: str) -> bytes:
         os.close(descriptor)
 
 
+def _has_pidfd() -> bool:
+    try:
+        os.close(os.pidfd_open(os.getpid()))
+    except (OSError, AttributeError):
+        return False
+    return True
+
+
+_HAS_PIDFD = _has_pidfd()
 # Built into most kernels, not into all.
 _LISTS_CHILDREN = Path(f"/proc/{os.getpid()}/task/{os.getpid()}/children").exists()

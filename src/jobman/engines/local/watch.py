@@ -62,7 +62,8 @@ class Watch:
         self._born = born
         self._stop: Stop | None = None
         self._is_asked_to_stop = False
-        self._is_frozen = False
+        # A shim that takes over cannot know, and so does what is wanted in any case.
+        self._is_frozen: bool | None = False if family.is_own else None
         self._has_timed_out = False
         self._warning_due = order.signal is not None
         self._memory_used: int | None = None
@@ -126,9 +127,9 @@ class Watch:
             grace = self._order.grace if wanted.grace is None else wanted.grace
             self._is_asked_to_stop = True
             self._begin_to_stop(grace, now).hurry(wanted.stop_at + grace)
-        elif self._is_frozen != (wanted.frozen_since is not None):
-            self._is_frozen = not self._is_frozen
-            (freeze if self._is_frozen else thaw)(self._family)
+        elif self._is_frozen is not (is_wanted := wanted.frozen_since is not None):
+            self._is_frozen = is_wanted
+            (freeze if is_wanted else thaw)(self._family)
         return math.inf
 
     def _keep_time(self, now: float) -> float:
@@ -184,7 +185,7 @@ class Watch:
         process = self._family.process
         if process is None or not records.claim(self._order.folder, self._order.copy, "warned"):
             return
-        with suppress(OSError):
+        with suppress(OSError, KeyError):  # gone already, or no signal of this system
             os.killpg(process.pid, signal_number(self._order.signal or "TERM"))
 
     def _ended_past_limit(self) -> bool:
