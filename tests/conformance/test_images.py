@@ -9,12 +9,19 @@ from tests.conformance.engines import Engine
 pytestmark = [pytest.mark.component("podman"), pytest.mark.slow]
 
 
+Lab = dict[str, dict[str, str]]
+
+
 @pytest.fixture
-def image() -> str:
-    return os.environ["JOBMAN_LAB_IMAGE"]
+def lab() -> Lab:
+    """The image of the lab, and what podman has to know to run it."""
+    return {
+        "parameters": {"image": os.environ["JOBMAN_LAB_IMAGE"]},
+        "environment": {"CONTAINERS_CONF": os.environ["CONTAINERS_CONF"]},
+    }
 
 
-def test_a_task_runs_in_its_image_and_the_nearest_wins(engine: Engine, image: str) -> None:
+def test_a_task_runs_in_its_image_and_the_nearest_wins(engine: Engine, lab: Lab) -> None:
     outcome = engine.run(
         """
         version: 1
@@ -23,14 +30,14 @@ def test_a_task_runs_in_its_image_and_the_nearest_wins(engine: Engine, image: st
         tasks:
         - {name: inside, image: "{{image}}", command: [sh, -c, "readlink /proc/self/exe; test ! -e /usr/bin/apt"]}
     """,
-        parameters={"image": image},
+        **lab,
     )
     assert outcome.state == "succeeded"
     assert "busybox" in outcome.lines("inside.0")[0]
 
 
 def test_a_container_has_the_variables_the_exit_code_and_the_output_of_its_copy(
-    engine: Engine, image: str
+    engine: Engine, lab: Lab
 ) -> None:
     outcome = engine.run(
         """
@@ -43,7 +50,7 @@ def test_a_container_has_the_variables_the_exit_code_and_the_output_of_its_copy(
           attributes: {environment: {WORD: hello}}
           command: [sh, -c, "echo $WORD from $JOBMAN_REPLICA; echo oops >&2; exit 5"]
     """,
-        parameters={"image": image},
+        **lab,
     )
     assert outcome.state == "failed"
     assert outcome.exit_code == 5
@@ -51,7 +58,7 @@ def test_a_container_has_the_variables_the_exit_code_and_the_output_of_its_copy(
     assert outcome.lines("inside.1", stream="stderr") == ["oops"]
 
 
-def test_volumes_are_mounted_into_the_container(engine: Engine, image: str) -> None:
+def test_volumes_are_mounted_into_the_container(engine: Engine, lab: Lab) -> None:
     (engine.folder / "data").mkdir()
     (engine.folder / "data" / "input").write_text("input\n")
     outcome = engine.run(
@@ -66,14 +73,15 @@ def test_volumes_are_mounted_into_the_container(engine: Engine, image: str) -> N
           - {name: data, kind: host, path: "{{data}}", to: /data, read_only: true}
           - {name: room, kind: scratch, to: /room}
     """,
-        parameters={"image": image, "data": engine.folder / "data"},
+        parameters={**lab["parameters"], "data": engine.folder / "data"},
+        environment=lab["environment"],
     )
     assert outcome.state == "failed"
     assert outcome.lines(stream="stdout") == ["input", "kept"]
     assert not (engine.folder / "data" / "output").exists()
 
 
-def test_a_container_is_stopped_with_its_copy(engine: Engine, image: str) -> None:
+def test_a_container_is_stopped_with_its_copy(engine: Engine, lab: Lab) -> None:
     job = engine.submit(
         """
         version: 1
@@ -84,7 +92,7 @@ def test_a_container_is_stopped_with_its_copy(engine: Engine, image: str) -> Non
           grace: 1s
           command: [sh, -c, "trap 'echo saved; exit 0' TERM; echo up; while :; do sleep 0.1; done"]
     """,
-        parameters={"image": image},
+        **lab,
     )
     job.until_line("up")
     job.cancel()

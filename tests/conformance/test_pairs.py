@@ -548,7 +548,6 @@ def test_the_job_ends_with_the_exit_code_of_the_first_failure_for_good(engine: E
     assert "first.0" in outcome.reason
 
 
-@SHARED
 def test_output_files_keep_what_earlier_attempts_wrote_and_logs_tell_them_apart(engine: Engine) -> None:
     outcome = engine.run("""
         version: 1
@@ -645,6 +644,34 @@ def test_a_service_of_an_outer_group_serves_the_inner_ones(engine: Engine) -> No
 
 
 def test_an_unhealthy_service_is_started_again_where_it_restarts_always(engine: Engine) -> None:
+    outcome = engine.run(
+        """
+        version: 1
+        tasks:
+        - name: server
+          service: true
+          restart: always
+          ports: [door]
+          command: [sh, -c, "test $JOBMAN_ATTEMPT = 1 && sleep 600 || exec python3 serve.py"]
+          checks: {alive: {tcp: door, delay: 500ms, every: 100ms, failures: 1}}
+        - {name: work, command: [sh, -c, "until test -e served; do sleep 0.02; done"]}
+    """,
+        files={
+            "serve.py": """
+import os, socket, time
+door = socket.create_server(("127.0.0.1", int(os.environ["PORT_DOOR"])))
+open("served", "w").close()
+time.sleep(600)
+"""
+        },
+    )
+    assert outcome.state == "succeeded"
+    assert outcome.tells("server.0 unhealthy", "server.0 stopping", "server.0 retrying", "server.0 started")
+    assert outcome.outcomes["server"] == "succeeded"
+
+
+@pytest.mark.xfail(strict=True, reason="the service is started again for ever", run=False)
+def test_a_service_that_is_ending_when_its_scope_is_over_is_not_started_again(engine: Engine) -> None:
     outcome = engine.run("""
         version: 1
         tasks:
@@ -652,15 +679,17 @@ def test_an_unhealthy_service_is_started_again_where_it_restarts_always(engine: 
           service: true
           restart: always
           ports: [door]
-          command: [sh, -c, "echo try $JOBMAN_ATTEMPT; sleep 600"]
-          checks: {alive: {tcp: door, every: 100ms, failures: 1}}
-        - name: work
-          command: [sh, -c, "until test $(grep -c try server.log) -ge 2; do sleep 0.02; done"]
-          hooks: {before: [touch, server.log]}
-        attributes: {stdout: server.log}
+          command:
+          - sh
+          - -c
+          - |
+            trap 'touch ending; until test -e worked; do sleep 0.02; done; sleep 0.3; exit 1' TERM
+            while :; do sleep 0.02; done
+          checks: {alive: {tcp: door, delay: 200ms, every: 100ms, failures: 1}}
+        - {name: work, command: [sh, -c, "until test -e ending; do sleep 0.02; done; touch worked"]}
     """)
     assert outcome.state == "succeeded"
-    assert outcome.tells("server.0 unhealthy", "server.0 stopping", "server.0 retrying", "server.0 started")
+    assert outcome.tells_once("server.0 started")
 
 
 def test_the_time_limit_starts_anew_after_a_requeue(engine: Engine) -> None:

@@ -16,7 +16,7 @@ from jobman.control.answers import Event, Job, LogLine
 
 _LONGEST_PAUSE = 2.0
 _LOOK_AT_THE_CLOCK = 5.0
-"""Seconds after which a stream with a deadline is asked for again: what keeps it alive says nothing of time."""
+"""Seconds after which a stream with a deadline is asked for again: its keep-alive says nothing of time."""
 
 
 def follow_events(

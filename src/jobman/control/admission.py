@@ -25,6 +25,7 @@ from jobman.spec.shapes import Part
 from jobman.spec.source import Source
 from jobman.spec.yaml import collector_paused
 
+_MOST_KEPT = 64
 LARGE = 50_000
 """Characters of a document that takes its time: it is read outside the loop, with the collector held."""
 
@@ -36,15 +37,25 @@ class SettingsShelf:
         self._path = path
         self._settings: Settings | None = None
         self._stamp: tuple[str, int, int] | None = None
+        self._texts: dict[tuple[str, str], Settings] = {}
 
     def get(self, submission: Submission) -> Settings:
         """The settings a submission is read with."""
         try:
             if submission.settings is not None:
-                return settings_from_text(submission.settings, submission.settings_file or "settings")
+                return self._given(submission.settings, submission.settings_file or "settings")
             return self._usual()
         except SpecError as error:
             raise Refusal("bad-settings", "the settings are wrong", problems=plain(error.problems)) from error
+
+    def _given(self, text: str, name: str) -> Settings:
+        known = self._texts.get((name, text))
+        if known is None:
+            known = settings_from_text(text, name)
+            if len(self._texts) >= _MOST_KEPT:
+                self._texts.clear()
+            self._texts[name, text] = known
+        return known
 
     def facts(self) -> dict[str, str]:
         """What the settings say of this machine; where they are wrong, each submission is told so."""
@@ -71,8 +82,27 @@ def plain(problems: Any) -> list[dict[str, Any]]:
     return found
 
 
+class Reader:
+    """Reads documents; one that comes again, as in a loop of a shell, is not read again."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[Any, ...], tuple[Settings, list[Plan], list[Problem]]] = {}
+
+    def read(self, submission: Submission, settings: Settings) -> tuple[list[Plan], list[Problem]]:
+        """The plans of a document and its warnings; a refusal with every problem where it has errors."""
+        if len(submission.document) > LARGE or submission.plan is not None:
+            return read_plans(submission, settings)
+        key = (submission.document, submission.file, *sorted(submission.parameters.items()))
+        known = self._known.get(key)
+        if known is None or known[0] is not settings:
+            if len(self._known) >= _MOST_KEPT:
+                self._known.clear()
+            known = self._known[key] = (settings, *read_plans(submission, settings))
+        return known[1], known[2]
+
+
 def read_plans(submission: Submission, settings: Settings) -> tuple[list[Plan], list[Problem]]:
-    """The plans of a document and its warnings; a refusal with every problem where it has errors."""
+    """The plans of a submission and the warnings of its document, or a refusal."""
     if submission.plan is not None:
         return [_given(submission.plan)], []
     problems = Problems()

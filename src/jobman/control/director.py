@@ -43,6 +43,8 @@ from jobman.engines import base
 
 log = logging.getLogger("jobman.director")
 _MOST_AT_ONCE = 500
+_NO_TIME = 0.03
+"""Seconds after which somebody may want to see output as it is written."""
 
 Item = Callable[[Batch], None]
 
@@ -73,6 +75,7 @@ class Director:
         self._timer: asyncio.TimerHandle | None = None
         self._writer: Writer | None = None
         self._worker: asyncio.Task[None] | None = None
+        self._soon_watched: dict[str, asyncio.TimerHandle] = {}
         self._unanswered: set[asyncio.Future[Any]] = set()
         self._keys: dict[tuple[str, str], asyncio.Future[Any]] = {}
         """Idempotency keys of submissions that are not committed yet."""
@@ -102,8 +105,9 @@ class Director:
             self._worker.cancel()
             with contextlib.suppress(asyncio.CancelledError, Exception):
                 await self._worker
-        if self._timer is not None:
-            self._timer.cancel()
+        for timer in (self._timer, *self._soon_watched.values()):
+            if timer is not None:
+                timer.cancel()
         if self._writer is not None:
             await self._writer.close()
         if self.logs is not None:
@@ -198,9 +202,29 @@ class Director:
         for name, address, arguments in batch.acts:
             await getattr(self.host, name)(address, *arguments)
         failpoint("director.after-acts")
-        if self.logs is not None:
-            _watch(self.logs, batch.changes.logs.values())
+        if self.logs is not None and batch.changes.logs:
+            self._watch(batch.changes.logs.values())
         self._broadcast.publish(batch.changes.events)
+
+    def _watch(self, records: Iterable[LogRecord]) -> None:
+        """Follow the growth of outputs, but not of those that are over in no time."""
+        assert self.logs is not None
+        for record in records:
+            stream = f"{record.job}/{record.key}/{record.attempt}/{record.copy}/{record.stream}"
+            timer = self._soon_watched.pop(stream, None)
+            if timer is not None:
+                timer.cancel()
+            elif record.ended:
+                self.logs.unwatch(stream)
+            if not record.ended:
+                self._soon_watched[stream] = self._loop.call_later(
+                    _NO_TIME, self._begin_to_watch, stream, Path(record.path)
+                )
+
+    def _begin_to_watch(self, stream: str, path: Path) -> None:
+        del self._soon_watched[stream]
+        if self.logs is not None:
+            self.logs.watch(stream, path)
 
     def _put(self, item: Item) -> None:
         self._inbox.put_nowait(item)
@@ -398,13 +422,3 @@ class Director:
 def _as_answer(record: JobRecord) -> answers.Job:
     fields = {name: getattr(record, name) for name in answers.Job.__struct_fields__}
     return answers.Job(**fields)
-
-
-def _watch(logs: LogWatcher, records: Iterable[LogRecord]) -> None:
-    """Follow the growth of outputs while they are written."""
-    for record in records:
-        stream = f"{record.job}/{record.key}/{record.attempt}/{record.copy}/{record.stream}"
-        if record.ended:
-            logs.unwatch(stream)
-        else:
-            logs.watch(stream, Path(record.path))

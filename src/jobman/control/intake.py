@@ -12,8 +12,8 @@ import msgspec
 from jobman.control import answers
 from jobman.control.admission import (
     Fitting,
+    Reader,
     SettingsShelf,
-    read_plans,
     refuse_features,
     refuse_misfits,
     renamed,
@@ -47,6 +47,7 @@ class Intake:
         self._store = store
         self._host = host
         self._settings = settings
+        self._reader = Reader()
         self._fitting = Fitting(list(host.nodes()))
 
     def admit(self, submission: answers.Submission) -> Admitted:
@@ -55,7 +56,7 @@ class Intake:
         if submission.rerun_of is not None:
             submission, done = self._again(submission)
         settings = self._settings.get(submission)
-        plans, warnings = read_plans(submission, settings)
+        plans, warnings = self._reader.read(submission, settings)
         if submission.name is not None:
             plans = renamed(plans, submission.name)
         fitting = self._fit(plans, submission)

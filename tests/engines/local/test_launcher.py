@@ -67,6 +67,17 @@ class TestReports:
         assert "not understood" in workshop.hear(lambda answer: answer.error).error
         assert "launch" in workshop.hear(lambda answer: answer.error).error
 
+    def test_a_folder_that_cannot_be_read_harms_no_other_copy(self, workshop):
+        bad = workshop.order("/bin/true", folder=str(workshop.folder / ("x" * 300)))
+        good = workshop.order("/bin/true")
+        workshop.launch(bad, good)
+        end = heard_end(workshop, bad)
+        assert (end.reason, end.message) == (
+            "launch-failed",
+            f"cannot read {bad.folder}: file name too long",
+        )
+        assert workshop.end(good).reason == "success"
+
     def test_asking_something_of_a_stranger_is_answered(self, workshop):
         workshop.say(Request(stop="nobody"))
         assert workshop.hear(lambda answer: answer.unknown).unknown.id == "nobody"

@@ -8,7 +8,7 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
-from jobman.engines.local.cgroups import Cage
+from jobman.engines.local.cgroups import Cage, find
 from jobman.engines.local.limits import CAPABILITIES
 from jobman.engines.local.wire import Request
 from tests.engines.local.workshop import Workshop, eventually, kill, opened
@@ -260,6 +260,17 @@ class TestMemoryByControlGroup:
         assert cage.memory is not None
         assert not cage.memory.exists()
         assert cage.freezer is None or not cage.freezer.exists()
+
+    def test_groups_are_found_by_their_name(self, caged):
+        name = group(caged)
+        order = caged.shell("touch ready; sleep 1000", memory=64 * MI, cgroup=name)
+        caged.launch(order)
+        caged.file_exists("ready")
+        cage, found = cage_of(caged, order), find(name)
+        assert (found.memory, found.freezer) == (cage.memory, cage.freezer)
+        caged.stop(order)
+        caged.end(order)
+        assert (find(name).memory, find(name).freezer) == (None, None)
 
     def test_a_copy_in_a_group_can_be_frozen_and_thawed(self, caged):
         order = caged.shell(

@@ -5,6 +5,7 @@ import os
 import signal
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -437,40 +438,53 @@ class TestScratch:
         assert elsewhere.exists()
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can mount a small disk")
-def test_a_full_disk_is_named_and_the_end_is_told(workshop: Workshop):
-    disk = workshop.folder / "disk"
-    disk.mkdir()
-    if os.system(f"mount -t tmpfs -o size=64k none {disk}") != 0:
+@pytest.fixture
+def disk(workshop: Workshop) -> Iterator[Path]:
+    """A small disk, and with `fill` a full one."""
+    folder = workshop.folder / "disk"
+    folder.mkdir()
+    if os.geteuid() != 0 or os.system(f"mount -t tmpfs -o size=64k none {folder}") != 0:
         pytest.skip("a small disk cannot be mounted here")
-    try:
-        os.system(f"dd if=/dev/zero of={disk}/filler bs=4k status=none 2>/dev/null")
-        full = workshop.run(workshop.order("/bin/true", stdout=str(disk / "out")))
-        assert full.reason == "launch-failed"
-        assert full.message == f"cannot write output to {disk}/out: no space left on device"
+    yield folder
+    os.system(f"umount -l {folder}")
+
+
+def fill(disk: Path) -> None:
+    os.system(f"dd if=/dev/zero of={disk}/filler bs=4k status=none 2>/dev/null")
+
+
+class TestFullDisk:
+    def test_it_is_named_where_output_should_go(self, workshop, disk):
+        fill(disk)
+        end = workshop.run(workshop.order("/bin/true", stdout=str(disk / "out")))
+        assert end.reason == "launch-failed"
+        assert end.message == f"cannot write output to {disk}/out: no space left on device"
+
+    def test_it_is_told_where_the_records_should_go(self, workshop, disk):
+        fill(disk)
         workshop.launch(workshop.order("/bin/true", folder=str(disk)))
-        told = workshop.hear(lambda answer: answer.ended and "cannot write to" in answer.ended.message).ended
-        assert told.reason == "launch-failed"
-    finally:
-        os.system(f"umount -l {disk}")
+        end = workshop.hear(lambda answer: answer.ended).ended
+        assert (end.reason, end.message) == (
+            "launch-failed",
+            f"cannot write to {disk}: no space left on device",
+        )
 
-
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can mount a small disk")
-def test_an_end_is_recorded_as_soon_as_there_is_room_for_it(workshop: Workshop):
-    disk = workshop.folder / "disk"
-    disk.mkdir()
-    if os.system(f"mount -t tmpfs -o size=64k none {disk}") != 0:
-        pytest.skip("a small disk cannot be mounted here")
-    try:
+    def test_an_end_is_told_and_recorded_as_soon_as_there_is_room_for_it(self, workshop, disk):
         order = workshop.shell("while [ ! -e go ]; do sleep 0.02; done; exit 5", folder=str(disk))
         workshop.launch(order)
         workshop.running(order)
-        os.system(f"dd if=/dev/zero of={disk}/filler bs=4k status=none 2>/dev/null")
+        fill(disk)
         (workshop.folder / "go").touch()
-        told = workshop.hear(lambda answer: answer.ended).ended
-        assert told.exit_code == 5
+        assert workshop.hear(lambda answer: answer.ended).ended.exit_code == 5
         assert not Path(path_of(order.folder, 0, "exit")).exists()
         (disk / "filler").unlink()
         assert workshop.end(order).exit_code == 5
-    finally:
-        os.system(f"umount -l {disk}")
+
+    def test_a_copy_can_be_stopped(self, workshop, disk):
+        order = workshop.shell("sleep 1000", folder=str(disk))
+        workshop.launch(order)
+        workshop.running(order)
+        fill(disk)
+        workshop.stop(order)
+        end = workshop.hear(lambda answer: answer.ended).ended
+        assert (end.signal, end.stopped) == ("TERM", True)

@@ -82,13 +82,30 @@ class Cage:
 
 def enter(name: str, memory: int | None) -> Cage:
     """Move this process into control groups of its own; each part is missing where it cannot be had."""
-    name = re.sub(r"[^\w.-]", "-", name)
+    name = _folder_name(name)
     mounts = _mounts()
     limited = None if memory is None else _first(mounts, "memory", name, memory)
     if limited is not None and (limited / "cgroup.freeze").exists():
         return Cage(str(limited), str(limited))
     freezer = _first(mounts, "freezer", name, None)
     return Cage(*(str(folder) if folder else None for folder in (limited, freezer)))
+
+
+def find(name: str) -> Cage:
+    """The control groups of a name, where they are there: left by a process that could not tell of them."""
+    name = _folder_name(name)
+    places = {
+        controller: place / name
+        for mount in _mounts()
+        for place in mount.places()
+        for controller in mount.controllers & _MODERN
+        if (place / name).is_dir()
+    }
+    return Cage(*(str(places[each]) if each in places else None for each in ("memory", "freezer")))
+
+
+def _folder_name(name: str) -> str:
+    return re.sub(r"[^\w.-]", "-", name)
 
 
 def _first(mounts: list[Mount], controller: str, name: str, memory: int | None) -> Path | None:

@@ -24,7 +24,7 @@ from jobman.engines.local.kernel import become_subreaper, name_process
 from jobman.engines.local.orders import Order
 from jobman.engines.local.records import Wanted
 from jobman.engines.local.roster import Change, Charge, Roster
-from jobman.engines.local.watch import NEWS
+from jobman.engines.local.watch import NEWS, STOP
 from jobman.engines.local.wire import EARLIER, LINGER, Answer, Named, Request, Status, decode_request, line
 from jobman.version import __version__
 
@@ -72,7 +72,7 @@ class Launcher:
         for number in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP, signal.SIGPIPE}:
             if signal.getsignal(number) is signal.SIG_IGN:
                 signal.signal(number, signal.SIG_DFL)
-        signal.pthread_sigmask(signal.SIG_BLOCK, {NEWS})
+        signal.pthread_sigmask(signal.SIG_BLOCK, {NEWS, STOP})
         read_end, write_end = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
         signal.signal(signal.SIGCHLD, lambda *_: None)
         signal.set_wakeup_fd(write_end, warn_on_full_buffer=False)

@@ -17,10 +17,10 @@ import msgspec
 
 from jobman.engines.local import shim
 from jobman.engines.local.orders import Order
-from jobman.engines.local.watch import NEWS
+from jobman.engines.local.watch import NEWS, STOP, WATCHED
 
-BLOCKED = frozenset((signal.SIGCHLD, NEWS, signal.SIGTERM, signal.SIGINT, signal.SIGHUP))
-"""Held back around a fork: a shim waits for the first two, and lets nobody end it by the others."""
+BLOCKED = WATCHED | {signal.SIGTERM, signal.SIGINT, signal.SIGHUP}
+"""Held back around a fork: a shim waits for some, and lets nobody end it by the others."""
 _LONGEST_ORDER = 1 << 16
 _KEPT = 1.0
 """Seconds after which a shim has a long copy: its channel is closed, for descriptors are few."""
@@ -97,7 +97,7 @@ class Pool:
             os.close(ours)
             raise
         finally:
-            signal.pthread_sigmask(signal.SIG_UNBLOCK, BLOCKED - {NEWS})
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, BLOCKED - {NEWS, STOP})
             os.close(theirs)
         self._channels[pid] = ours
         return pid

@@ -321,7 +321,7 @@ def _decode(content: bytes, record: type[Record]) -> Record | None:
 def _content(path: str) -> bytes | None:
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return None
     try:
         parts = []

@@ -9,13 +9,15 @@ from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
 
+import msgspec
+
 from jobman.engines.local import records
 from jobman.engines.local.family import reaped
-from jobman.engines.local.orders import Order
+from jobman.engines.local.orders import Order, why
 from jobman.engines.local.pool import Pool
 from jobman.engines.local.records import CopyState, Exit, Reaped, Wanted
 from jobman.engines.local.trees import Process, open_process
-from jobman.engines.local.watch import NEWS
+from jobman.engines.local.watch import NEWS, STOP
 from jobman.engines.local.wire import Answer, Named, decode_answer, line
 
 _AT_ONCE = max(4, 2 * (os.cpu_count() or 1))
@@ -79,10 +81,16 @@ class Roster:
             if charge.started:
                 self._report(charge.started)
             return True
-        state = records.read_copy(order.folder, order.copy)
+        charge = Charge(order)
+        try:
+            state = records.read_copy(order.folder, order.copy)
+        except OSError as error:
+            self._charges[order.id] = charge
+            self._give_up(charge, f"cannot read {order.folder}: {why(error)}")
+            return True
         if state.state == "unknown" and not may_start:
             return False
-        charge = self._charges[order.id] = Charge(order)
+        self._charges[order.id] = charge
         self._see_to(charge, state)
         return True
 
@@ -95,14 +103,22 @@ class Roster:
         if charge.wanted is None:
             charge.wanted = records.read_wanted(folder, copy)
         change(charge.wanted, charge.order)
-        os.makedirs(folder, mode=0o700, exist_ok=True)  # noqa: PTH103 - the shim may not have got there yet
-        records.write_wanted(folder, copy, charge.wanted)
-        self._call(charge)
+        try:
+            os.makedirs(folder, mode=0o700, exist_ok=True)  # noqa: PTH103 - the shim may not be there yet
+            records.write_wanted(folder, copy, charge.wanted)
+        except OSError:
+            if charge.wanted.stop_at is not None:
+                self._call(charge, STOP)  # a full disk must not keep a copy from being stopped
+            raise
+        self._call(charge, NEWS)
         return True
 
     def notice(self, said: bytes) -> None:
         """News from a shim: a start, an end that could not be recorded, or that it is done."""
-        news = decode_answer(said)
+        try:
+            news = decode_answer(said)
+        except msgspec.MsgspecError:
+            return  # longer than a pipe takes at once; the records say the same
         if news.idle is not None:
             self._shim_is_done(news.idle)
             return
@@ -181,7 +197,9 @@ class Roster:
         self._shim_ended(charge, is_bereaved=False)
 
     def _shim_ended(self, charge: Charge, *, is_bereaved: bool) -> None:
-        exit_ = records.read_exit(charge.order.folder, charge.order.copy)
+        exit_ = None
+        with suppress(OSError):
+            exit_ = records.read_exit(charge.order.folder, charge.order.copy)
         if exit_ is not None:
             self._forget(charge, Answer(ended=exit_))
         elif charge.is_told:
@@ -197,7 +215,12 @@ class Roster:
         self._resting.add(charge.order.id)
 
     def _look_again(self, charge: Charge) -> None:
-        self._see_to(charge, records.read_copy(charge.order.folder, charge.order.copy))
+        try:
+            state = records.read_copy(charge.order.folder, charge.order.copy)
+        except OSError:
+            self._rest(charge, _LONGEST_PAUSE)
+            return
+        self._see_to(charge, state)
 
     def _see_to(self, charge: Charge, state: CopyState) -> None:
         """Whatever a copy needs to come to its end, and to have it told."""
@@ -225,12 +248,12 @@ class Roster:
             os.close(charge.descriptor)
             charge.descriptor = None
 
-    def _call(self, charge: Charge) -> None:
+    def _call(self, charge: Charge, number: int) -> None:
         with suppress(OSError):
             if charge.shim is not None:
-                os.kill(charge.shim, NEWS)
+                os.kill(charge.shim, number)
             elif charge.descriptor is not None:
-                signal.pidfd_send_signal(charge.descriptor, NEWS)
+                signal.pidfd_send_signal(charge.descriptor, number)
 
     def _start(self, charge: Charge) -> None:
         try:
@@ -244,26 +267,35 @@ class Roster:
 
     def _fork_failed(self, charge: Charge, error: OSError) -> None:
         charge.failed_forks += 1
+        if charge.failed_forks < _FORKS_TRIED or charge.started:
+            self._rest(charge, 0.1 * 2 ** min(charge.failed_forks, 10))
+        else:
+            self._give_up(charge, f"the machine allows no more processes: {why(error)}")
+
+    def _give_up(self, charge: Charge, message: str) -> None:
+        """Make sure that a copy never starts, and say so; unless it has."""
         order = charge.order
-        if charge.failed_forks < _FORKS_TRIED or charge.started or not records.void(order.folder, order.copy):
-            self._rest(charge, 0.1 * 2**charge.failed_forks)
-            return
-        message = f"the machine allows no more processes: {error.strerror}"
         end = Exit(
             id=order.id, copy=order.copy, reason="launch-failed", message=message, ended_at=time.time()
         )
-        records.write_exit(order.folder, end)
+        try:
+            if not records.void(order.folder, order.copy):
+                self._rest(charge, _LONGEST_PAUSE)
+                return
+            records.write_exit(order.folder, end)
+        except OSError:
+            pass  # then it is only said
         self._forget(charge, Answer(ended=end))
 
     def _hand_on(self, strays: dict[int, Reaped]) -> None:
         """Children that were a dead shim's: the end of a copy among them is written down for the next."""
         for id_ in self._bereaved:
             charge = self._charges[id_]
-            start = records.read_start(charge.order.folder, charge.order.copy)
-            if start is not None and start.started.pid in strays:
-                with suppress(OSError):
+            with suppress(OSError):
+                start = records.read_start(charge.order.folder, charge.order.copy)
+                if start is not None and start.started.pid in strays:
                     records.write_reaped(charge.order.folder, charge.order.copy, strays[start.started.pid])
-                self._call(charge)
+                    self._call(charge, NEWS)
 
     def _forget(self, charge: Charge, last: Answer | None = None) -> None:
         if last is not None:

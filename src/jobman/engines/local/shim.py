@@ -28,6 +28,7 @@ from jobman.engines.local.records import Exit, Start
 from jobman.engines.local.start import NOT_RUNNABLE, start_copy
 from jobman.engines.local.trees import own_process
 from jobman.engines.local.watch import Ear, Watch
+from jobman.engines.local.wire import Answer, line
 
 _RETRY = 1.0
 _IDLE = 1.0
@@ -186,5 +187,8 @@ class Shim:
     def _tell(self, exit_: Exit, error: OSError) -> None:
         """Say to the launcher what could not be written."""
         os.write(2, f"copy {self._order.id}: its end could not be recorded: {why(error)}\n".encode())
+        said = line(Answer(ended=exit_))
+        if len(said) > select.PIPE_BUF:
+            said = line(Answer(ended=msgspec.structs.replace(exit_, result=None)))
         with suppress(OSError):
-            os.write(self._notices, b'{"ended":' + records.encode(exit_) + b"}\n")
+            os.write(self._notices, said)

@@ -12,6 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from jobman.engines.local import records
+from jobman.engines.local.cgroups import find
 from jobman.engines.local.ending import Seen, conclude, signal_number
 from jobman.engines.local.family import Family
 from jobman.engines.local.limits import as_user
@@ -22,7 +23,9 @@ from jobman.engines.local.trees import kill_all, proportional_memory, resident_m
 
 NEWS = signal.SIGUSR1
 """Sent to a shim when there is something new in its copy's folder."""
-WATCHED = frozenset((signal.SIGCHLD, NEWS))
+STOP = signal.SIGUSR2
+"""Sent to a shim whose copy should stop, where that cannot be written down."""
+WATCHED = frozenset((signal.SIGCHLD, NEWS, STOP))
 """Blocked in a shim, and waited for."""
 SAMPLING = 0.2
 """Seconds between two looks at the memory of a copy that no control group limits."""
@@ -35,6 +38,7 @@ class Ear:
         self._order = order
         self._wanted = Wanted()
         self._has_news = True
+        self._stop_at: float | None = None
 
     def wait(self, until: float) -> None:
         """Until something happens, but no longer than to a moment of the monotonic clock."""
@@ -42,13 +46,18 @@ class Ear:
             happened: signal.struct_siginfo | None = signal.sigwaitinfo(WATCHED)
         else:
             happened = signal.sigtimedwait(WATCHED, max(0.0, until - time.monotonic()))
-        if happened is not None and happened.si_signo == NEWS:
-            self._has_news = True
+        if happened is None or happened.si_signo == signal.SIGCHLD:
+            return
+        self._has_news = True
+        if happened.si_signo == STOP and self._stop_at is None:
+            self._stop_at = time.monotonic()
 
     def wanted(self) -> Wanted:
         if self._has_news:
             self._has_news = False
             self._wanted = records.read_wanted(self._order.folder, self._order.copy)
+            if self._stop_at is not None and self._wanted.stop_at is None:
+                self._wanted.stop(self._stop_at, self._order.grace, "")
         return self._wanted
 
 
@@ -226,8 +235,10 @@ class Watch:
         return max(self._limit(), now + self._order.grace)
 
     def _tidy(self) -> list[str]:
-        order = self._order
-        notes = [] if self._family.cage.remove() else ["its control group could not be removed"]
+        order, cage = self._order, self._family.cage
+        if order.cgroup is not None and self._family.start is None:
+            cage = find(order.cgroup)  # killed before it could say that it is in one
+        notes = [] if cage.remove() else ["its control group could not be removed"]
         if order.scratch is not None:
             shutil.rmtree(order.scratch, ignore_errors=True)
             if Path(order.scratch).exists():
