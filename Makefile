@@ -33,7 +33,7 @@ $(VENV): pyproject.toml
 demo: $(VENV) ## run the showcase on this machine, with a service of its own (DEMO_DIR)
 	@mkdir -p $(DEMO_DIR)
 	@cp examples/showcase.yaml $(DEMO_DIR)
-	@cd $(DEMO_DIR) && export JOBMAN_STATE="$$PWD/state"; code=0; \
+	@cd $(DEMO_DIR) && unset JOBMAN_SERVER && export JOBMAN_STATE="$$PWD/state"; code=0; \
 	    $(abspath $(BIN))/jobman run showcase.yaml || code=$$?; \
 	    $(abspath $(BIN))/jobman service stop --force 2>/dev/null; exit $$code
 

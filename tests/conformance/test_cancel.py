@@ -37,24 +37,6 @@ def test_a_job_that_waits_is_cancelled_at_once(engine: Engine) -> None:
     assert "work.0 started" not in outcome.story
 
 
-@pytest.mark.xfail(strict=True, reason="the cleanup of a held job does not start, and the job waits for it")
-@pytest.mark.parametrize("what", ["hold: true", "gates: closed"])
-def test_a_job_that_waits_and_has_a_cleanup_is_cancelled_too(engine: Engine, what: str) -> None:
-    job = engine.submit(
-        """
-        version: 1
-        hold: true
-        tasks:
-        - {name: work, command: [echo, never]}
-        - {name: tidy, when: always, command: ["true"]}
-    """.replace("hold: true", what)
-    )
-    job.cancel()
-    outcome = job.wait(timeout=3)
-    assert outcome.state == "cancelled"
-    assert outcome.lines() == []
-
-
 def test_a_cancelled_job_still_runs_what_always_runs(engine: Engine) -> None:
     job = engine.submit("""
         version: 1

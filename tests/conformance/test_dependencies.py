@@ -1,5 +1,7 @@
 """What waits for what: order, conditions of dependencies, and what is skipped."""
 
+import pytest
+
 from tests.conformance.engines import Engine
 
 
@@ -103,6 +105,37 @@ def test_started_waits_for_the_start_only(engine: Engine) -> None:
         - {name: eager, depends_on: [{name: long, when: started}], command: [touch, seen]}
     """)
     assert outcome.tells("long.0 started", "eager.0 started", "long.0 succeeded")
+
+
+@pytest.mark.xfail(strict=True, reason="what could not be started counts as started")
+@pytest.mark.parametrize(
+    "document",
+    [
+        pytest.param(
+            """
+            version: 1
+            tasks:
+            - {name: broken, command: [no-such-program]}
+            - {name: eager, depends_on: [{name: broken, when: started}], command: [echo, never]}
+            """,
+            id="no program",
+        ),
+        pytest.param(
+            """
+            version: 1
+            tasks:
+            - {name: broken, command: [echo, never], steps: [{name: stage, path: missing}]}
+            - {name: eager, depends_on: [{name: broken, when: started}], command: [echo, never]}
+            """,
+            id="no file",
+        ),
+    ],
+)
+def test_what_could_not_be_started_has_not_started(engine: Engine, document: str) -> None:
+    outcome = engine.run(document)
+    assert outcome.state == "failed"
+    assert outcome.outcomes == {"broken": "failed", "eager": "skipped"}
+    assert "broken.0 started" not in outcome.story
 
 
 def test_ready_waits_for_the_ready_check(engine: Engine) -> None:

@@ -71,6 +71,34 @@ def test_a_job_that_waits_can_be_held_and_released(engine: Engine) -> None:
     assert job.wait().tells("held", "first.0 succeeded", "released", "second.0 started")
 
 
+@pytest.mark.xfail(strict=True, reason="what is queued for resources is not held back")
+def test_a_hold_reaches_what_waits_for_resources(engine: Engine) -> None:
+    job = engine.submit(
+        """
+        version: 1
+        resources: {one: {type: core, count: 1}}
+        tasks:
+        - {name: first, resources: one, command: [sh, -c, "until test -e go; do sleep 0.02; done"]}
+        - {name: second, resources: one, command: [echo, second]}
+        - {name: third, hold: true, command: [echo, third]}
+    """,
+        virtual="1x1",
+    )
+    job.until("first.0 started")
+    job.hold()
+    (engine.folder / "go").touch()
+    job.until("first.0 succeeded")
+    other = engine.run("""
+        version: 1
+        tasks:
+        - {name: clock, command: [sleep, "0.2"]}
+    """)
+    assert other.state == "succeeded"
+    assert "second.0 started" not in job.look().story
+    job.release()
+    assert job.wait().tells("held", "first.0 succeeded", "released", "second.0 started")
+
+
 def test_a_closed_gate_keeps_the_job_from_starting(engine: Engine) -> None:
     job = engine.submit("""
         version: 1

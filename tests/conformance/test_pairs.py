@@ -670,28 +670,6 @@ time.sleep(600)
     assert outcome.outcomes["server"] == "succeeded"
 
 
-@pytest.mark.xfail(strict=True, reason="the service is started again for ever", run=False)
-def test_a_service_that_is_ending_when_its_scope_is_over_is_not_started_again(engine: Engine) -> None:
-    outcome = engine.run("""
-        version: 1
-        tasks:
-        - name: server
-          service: true
-          restart: always
-          ports: [door]
-          command:
-          - sh
-          - -c
-          - |
-            trap 'touch ending; until test -e worked; do sleep 0.02; done; sleep 0.3; exit 1' TERM
-            while :; do sleep 0.02; done
-          checks: {alive: {tcp: door, delay: 200ms, every: 100ms, failures: 1}}
-        - {name: work, command: [sh, -c, "until test -e ending; do sleep 0.02; done; touch worked"]}
-    """)
-    assert outcome.state == "succeeded"
-    assert outcome.tells_once("server.0 started")
-
-
 def test_the_time_limit_starts_anew_after_a_requeue(engine: Engine) -> None:
     job = engine.submit("""
         version: 1

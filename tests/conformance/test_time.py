@@ -60,6 +60,22 @@ def test_a_limit_on_a_group_is_the_limit_of_the_group(engine: Engine) -> None:
     assert outcome.lines() == []
 
 
+@pytest.mark.xfail(strict=True, reason="the job has no reason")
+def test_a_job_whose_group_ran_past_its_limit_says_so(engine: Engine) -> None:
+    outcome = engine.run("""
+        version: 1
+        groups:
+        - name: batch
+          resources: tiny
+          attributes: {duration: 300ms}
+          tasks:
+          - {name: long, command: [sleep, "600"]}
+    """)
+    assert outcome.state == "failed"
+    assert "batch.0" in outcome.reason
+    assert "time was up" in outcome.reason
+
+
 @pytest.mark.slow
 def test_a_limit_on_the_document_is_the_default_of_each_task(engine: Engine) -> None:
     outcome = engine.run("""

@@ -1,4 +1,4 @@
-"""Everything people do to jobs, while the service dies at every point on the way; a small model knows the truth."""
+"""What people do to jobs while the service dies at every point on the way; a small model knows the truth."""
 
 from __future__ import annotations
 
@@ -231,7 +231,8 @@ class Life(RuleBasedStateMachine):
             try:
                 answer = self.machine.ask(lambda client: client.submit(known.request, key=known.key))
             except Refused as refused:
-                assert refused.code == "store"
+                if refused.code != "store":
+                    raise
                 return ""
             return answer.jobs[0].id
 
@@ -244,7 +245,8 @@ class Life(RuleBasedStateMachine):
             try:
                 self.machine.ask(call)
             except Refused as refused:
-                assert refused.code in ("store", "wrong-state")
+                if refused.code not in ("store", "wrong-state"):
+                    raise
                 return [False] if refused.code == "wrong-state" else []
             return [True]
 
@@ -267,7 +269,7 @@ def test_what_people_were_told_stays_true_wherever_the_service_dies(database: st
         pass
 
     Here.database = database
-    run_state_machine_as_test(  # type: ignore[no-untyped-call]
+    run_state_machine_as_test(
         Here,
         settings=settings(
             max_examples=EXAMPLES[database],

@@ -59,7 +59,7 @@ def service_and_launcher(machine: Machine) -> None:
 def shims_twice(machine: Machine) -> None:
     first = machine.victims.shims()
     kill_all(first)
-    kill_all(until(lambda: set(machine.victims.shims()) - set(first), "other shims"))
+    kill_all(until(lambda: [each for each in machine.victims.shims() if each not in first], "other shims"))
 
 
 def a_shim_while_no_service_lives(machine: Machine) -> None:

@@ -179,7 +179,7 @@ class Killer(threading.Thread):
 class Author:
     """Somebody who submits jobs, and cancels some; what the service acknowledged is kept."""
 
-    def __init__(self, machine: Machine, number: int, kinds: list[Kind], seed: int) -> None:
+    def __init__(self, machine: Machine, number: int, kinds: list[Kind], seed: float) -> None:
         self._machine = machine
         self._number = number
         self._kinds = kinds

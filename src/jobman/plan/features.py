@@ -145,7 +145,7 @@ CATALOGUE: tuple[Feature, ...] = (
             "placement.near": "close to other copies",
             "placement.apart": "away from other copies",
             "placement.spread": "evenly over a topology level",
-            "placement.exclusive": "no node shared with other jobs",
+            "placement.exclusive": "nodes that each replica has for itself",
             "priority": "a named priority class",
             "scheduler": "another scheduler",
             "runtime.class": "a runtime class",
