@@ -1,12 +1,12 @@
 """What a scenario may ask of an engine, and the engines there are.
 
-An engine is a site: it is opened once for a process of pytest and closed at its end. A scenario gets it bound to
-a folder of its own. A new engine adds itself to `ENGINES`.
+An engine is opened as a site, once for a process of pytest, and closed at its end. A scenario gets it bound to a
+folder of its own. A new engine adds itself to `ENGINES`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
@@ -70,7 +70,7 @@ class Engine(Protocol):
         Raises RefusedAsPromised where the plan uses what the engine says it refuses, and it did.
         """
 
-    def submit_all(self, document: str, **options: Any) -> list[Handle]:
+    def submit_all(self, document: str, **options: Any) -> Sequence[Handle]:
         """Submit every job of a document."""
 
     def run(

@@ -143,7 +143,9 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
         rows = [f"{self.state}, exit code {self.exit_code}, {self.reason or 'no reason'}"]
         rows += [f"  {event.number:>5} {_moment(event)}: {event.message}" for event in self.events]
         rows += [f"  {attempt}" for attempt in self.all_attempts]
-        rows += [f"  {line.replica}[{line.attempt}.{line.copy}] {line.stream}: {line.text}" for line in self.log]
+        rows += [
+            f"  {line.replica}[{line.attempt}.{line.copy}] {line.stream}: {line.text}" for line in self.log
+        ]
         return "\n".join(rows)
 
     __repr__ = __str__

@@ -20,7 +20,9 @@ def test_a_cancelled_job_stops_what_runs_and_starts_nothing_more(engine: Engine)
     assert outcome.reason == "cancelled"
     assert outcome.outcomes["long"] == "cancelled"
     assert outcome.outcomes["next"] in ("cancelled", "skipped")
-    assert outcome.tells("long.0 started", "cancelling", "long.0 stopping", "long.0 cancelled", "job-cancelled")
+    assert outcome.tells(
+        "long.0 started", "cancelling", "long.0 stopping", "long.0 cancelled", "job-cancelled"
+    )
     assert outcome.conditions["Cancelled"].status
 
 
@@ -49,7 +51,9 @@ def test_a_cancelled_job_still_runs_what_always_runs(engine: Engine) -> None:
     job.cancel()
     outcome = job.wait()
     assert outcome.state == "cancelled"
-    assert outcome.tells("cancelling", "long.0 cancelled", "tidy.0 started", "tidy.0 succeeded", "job-cancelled")
+    assert outcome.tells(
+        "cancelling", "long.0 cancelled", "tidy.0 started", "tidy.0 succeeded", "job-cancelled"
+    )
     assert outcome.lines() == ["tidy"]
 
 

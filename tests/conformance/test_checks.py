@@ -4,10 +4,7 @@ import pytest
 
 from tests.conformance.engines import Engine
 
-EXEC = pytest.mark.xfail(strict=True, reason="a check by a command is never tried in the service")
 
-
-@EXEC
 def test_a_check_by_a_command_says_when_a_copy_is_ready(engine: Engine) -> None:
     outcome = engine.run("""
         version: 1
@@ -109,44 +106,34 @@ def test_the_attempt_of_an_unhealthy_copy_says_so(engine: Engine) -> None:
     assert outcome.reasons("sick.0") == ["unhealthy"]
 
 
-@EXEC
 def test_a_copy_that_is_not_alive_has_failed_as_unhealthy(engine: Engine) -> None:
-    outcome = engine.run(
-        """
+    outcome = engine.run("""
         version: 1
         tasks:
         - name: sick
           command: [sleep, "600"]
           checks: {alive: {exec: ["false"], every: 100ms, failures: 2}}
-    """,
-        timeout=5,
-    )
+    """)
     assert outcome.state == "failed"
     assert outcome.tells("sick.0 started", "sick.0 unhealthy", "sick.0 stopping", "sick.0 failed")
     assert "its check failed" in outcome.reason
 
 
-@EXEC
 def test_an_unhealthy_copy_is_tried_again_if_its_retries_are_for_that(engine: Engine) -> None:
-    outcome = engine.run(
-        """
+    outcome = engine.run("""
         version: 1
         tasks:
         - name: sick
           retries: {limit: 1, on: {reasons: unhealthy}}
           command: [sh, -c, "test $JOBMAN_ATTEMPT = 2 || sleep 600"]
-          checks: {alive: {exec: ["false"], every: 200ms, failures: 1}}
-    """,
-        timeout=5,
-    )
+          checks: {alive: {exec: ["false"], delay: 500ms, failures: 1}}
+    """)
     assert outcome.state == "succeeded"
     assert outcome.tells("sick.0 unhealthy", "sick.0 retrying", "sick.0 succeeded")
 
 
-@EXEC
 def test_the_started_check_holds_the_others_back(engine: Engine) -> None:
-    outcome = engine.run(
-        """
+    outcome = engine.run("""
         version: 1
         tasks:
         - name: slow
@@ -154,50 +141,40 @@ def test_the_started_check_holds_the_others_back(engine: Engine) -> None:
           checks:
             started: {exec: [test, -e, begun], every: 100ms, failures: 100}
             alive: {exec: [test, -e, begun], every: 100ms, failures: 1}
-        - {name: eager, depends_on: [{name: slow, when: started}], command: [sh, -c, "test -e begun && touch seen"]}
-    """,
-        timeout=5,
-    )
+        - name: eager
+          depends_on: [{name: slow, when: started}]
+          command: [sh, -c, "test -e begun && touch seen"]
+    """)
     assert outcome.state == "succeeded"
     assert "slow.0 unhealthy" not in outcome.story
 
 
-@EXEC
 def test_a_copy_that_never_starts_is_unhealthy(engine: Engine) -> None:
-    outcome = engine.run(
-        """
+    outcome = engine.run("""
         version: 1
         tasks:
         - name: stuck
           command: [sleep, "600"]
           checks: {started: {exec: ["false"], every: 100ms, failures: 3}}
-    """,
-        timeout=5,
-    )
+    """)
     assert outcome.state == "failed"
     assert outcome.tells("stuck.0 started", "stuck.0 unhealthy", "stuck.0 failed")
 
 
-@EXEC
 def test_a_check_that_takes_too_long_has_failed(engine: Engine) -> None:
-    outcome = engine.run(
-        """
+    outcome = engine.run("""
         version: 1
         tasks:
         - name: hung
           command: [sleep, "600"]
           checks: {alive: {exec: [sleep, "600"], timeout: 100ms, every: 100ms, failures: 1}}
-    """,
-        timeout=5,
-    )
+    """)
     assert outcome.state == "failed"
     assert "0.1 s" in outcome.says("hung.0 unhealthy")[0]
 
 
-@EXEC
 def test_a_group_is_ready_when_all_its_tasks_with_a_check_are(engine: Engine) -> None:
-    outcome = engine.run(
-        """
+    outcome = engine.run("""
         version: 1
         groups:
         - name: servers
@@ -214,24 +191,18 @@ def test_a_group_is_ready_when_all_its_tasks_with_a_check_are(engine: Engine) ->
           - {name: plain, resources: tiny, command: [sh, -c, "until test -e done; do sleep 0.02; done"]}
         tasks:
         - {name: client, depends_on: [{name: servers, when: ready}], command: [touch, done]}
-    """,
-        timeout=5,
-    )
+    """)
     assert outcome.state == "succeeded"
     assert outcome.tells("servers.0/one.0 ready", "client.0 started")
     assert outcome.tells("servers.0/two.0 ready", "client.0 started")
 
 
-@EXEC
 def test_a_copy_that_stops_being_ready_is_told_of(engine: Engine) -> None:
-    outcome = engine.run(
-        """
+    outcome = engine.run("""
         version: 1
         tasks:
         - name: server
           command: [sh, -c, "touch up; sleep 0.5; rm up; sleep 0.5"]
           checks: {ready: {exec: [test, -e, up], every: 100ms, failures: 1}}
-    """,
-        timeout=5,
-    )
+    """)
     assert outcome.tells("server.0 ready", "server.0 not-ready", "server.0 succeeded")

@@ -108,7 +108,9 @@ def test_cleanup_in_a_group_runs_inside_its_allocation(engine: Engine) -> None:
         - {name: after, depends_on: [{name: batch, when: any}], command: [echo, after]}
     """)
     assert sorted(outcome.lines()) == ["after", "report", "tidy"]
-    assert outcome.tells("batch.0/work.0 failed", "batch.0/tidy.0 succeeded", "batch.0 failed", "after.0 started")
+    assert outcome.tells(
+        "batch.0/work.0 failed", "batch.0/tidy.0 succeeded", "batch.0 failed", "after.0 started"
+    )
 
 
 def test_a_group_may_be_a_cleanup(engine: Engine) -> None:

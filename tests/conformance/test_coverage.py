@@ -48,10 +48,7 @@ def test_every_feature_of_an_engine_is_used_in_a_scenario(name: str) -> None:
 
 def test_every_refused_feature_is_asked_for_in_a_scenario() -> None:
     refused = {
-        feature
-        for name in ENGINES
-        for feature, support in MATRIX[name].items()
-        if support.how == "refused"
+        feature for name in ENGINES for feature, support in MATRIX[name].items() if support.how == "refused"
     }
     assert refused - used().keys() == set()
 

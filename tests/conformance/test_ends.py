@@ -68,8 +68,7 @@ def test_a_job_that_waits_and_has_a_cleanup_can_be_cancelled(engine: Engine, doc
     assert outcome.state == "cancelled"
 
 
-@HELD
-@pytest.mark.parametrize("suspend", ["freeze", "requeue"])
+@pytest.mark.parametrize("suspend", [pytest.param("freeze", marks=HELD), "requeue"])
 def test_a_held_group_with_a_cleanup_can_be_cancelled(engine: Engine, suspend: str) -> None:
     job = engine.submit(
         """
@@ -232,8 +231,12 @@ def test_a_copy_that_is_ending_for_another_reason_is_not_tried_again_after_a_can
               service: true
               restart: always
               ports: [door]
-              command: [sh, -c, "trap 'touch ending; until test -e worked; do sleep 0.02; done; sleep 0.3; exit 1' TERM
-                while :; do sleep 0.02; done"]
+              command:
+              - sh
+              - -c
+              - |
+                trap 'touch ending; until test -e worked; do sleep 0.02; done; sleep 0.3; exit 1' TERM
+                while :; do sleep 0.02; done
               checks: {alive: {tcp: door, delay: 200ms, every: 100ms, failures: 1}}
             - {name: work, command: [sh, -c, "until test -e ending; do sleep 0.02; done; touch worked"]}
             """,
@@ -247,8 +250,12 @@ def test_a_copy_that_is_ending_for_another_reason_is_not_tried_again_after_a_can
               service: true
               restart: on-failure
               attributes: {duration: 300ms}
-              command: [sh, -c, "trap 'touch ending; until test -e worked; do sleep 0.02; done; sleep 0.3; exit 1' TERM
-                while :; do sleep 0.02; done"]
+              command:
+              - sh
+              - -c
+              - |
+                trap 'touch ending; until test -e worked; do sleep 0.02; done; sleep 0.3; exit 1' TERM
+                while :; do sleep 0.02; done
             - {name: work, command: [sh, -c, "until test -e ending; do sleep 0.02; done; touch worked"]}
             """,
             id="past its time",

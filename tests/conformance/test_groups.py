@@ -245,7 +245,9 @@ def test_a_task_larger_than_its_group_needs_an_engine_that_can_grow(engine: Engi
         - name: narrow
           resources: {type: node, count: 1, with: [{type: core, count: 1}]}
           tasks:
-          - {name: wide, command: [echo, copy], resources: {type: node, count: 2, with: [{type: core, count: 1}]}}
+          - name: wide
+            command: [echo, copy]
+            resources: {type: node, count: 2, with: [{type: core, count: 1}]}
     """,
         virtual="2x1",
     )

@@ -93,6 +93,8 @@ def test_each_attempt_has_its_hooks(engine: Engine) -> None:
         - name: flaky
           retries: 1
           command: [sh, -c, "test $JOBMAN_ATTEMPT = 2"]
-          hooks: {before: [sh, -c, "echo before $JOBMAN_ATTEMPT"], after: [sh, -c, "echo after $JOBMAN_ATTEMPT"]}
+          hooks:
+            before: [sh, -c, "echo before $JOBMAN_ATTEMPT"]
+            after: [sh, -c, "echo after $JOBMAN_ATTEMPT"]
     """)
     assert outcome.lines() == ["before 1", "after 1", "before 2", "after 2"]

@@ -1,20 +1,7 @@
 """Coordinators, and jobs that reach each other."""
 
 from tests.conformance.engines import Engine
-
-SERVING = """
-import os, socket
-door = socket.create_server(("", int(os.environ["PORT_DOOR"])))
-while True:
-    peer, _ = door.accept()
-    peer.sendall(b"hello from " + os.environ["JOBMAN_JOB_NAME"].encode())
-    peer.close()
-"""
-CALLING = """
-import os, socket, sys
-with socket.create_connection((os.environ[sys.argv[1]], int(os.environ[sys.argv[2]]))) as call:
-    print(call.makefile().read())
-"""
+from tests.conformance.programs import CALL, SERVE
 
 
 def test_the_copies_of_a_group_know_the_address_of_their_coordinator(engine: Engine) -> None:
@@ -39,11 +26,11 @@ def test_the_copies_of_a_group_know_the_address_of_their_coordinator(engine: Eng
             depends_on: [{name: leader, when: ready}]
             command: [python3, call.py, JOBMAN_COORDINATOR, JOBMAN_PORT_LEADER_DOOR]
     """,
-        files={"serve.py": SERVING, "call.py": CALLING},
+        files={"serve.py": SERVE, "call.py": CALL},
     )
     assert outcome.state == "succeeded"
-    assert outcome.lines("training.0/worker.0") == ["hello from team"]
-    assert outcome.lines("training.0/worker.1") == ["hello from team"]
+    assert outcome.lines("training.0/worker.0") == ["hello from leader"]
+    assert outcome.lines("training.0/worker.1") == ["hello from leader"]
 
 
 def test_a_coordinator_of_the_document_is_known_to_all_its_tasks(engine: Engine) -> None:
@@ -77,7 +64,7 @@ def test_a_connected_job_reaches_the_ports_of_the_other(engine: Engine) -> None:
           command: [python3, serve.py]
           checks: {ready: {tcp: door, every: 100ms, failures: 100}}
     """,
-        files={"serve.py": SERVING},
+        files={"serve.py": SERVE},
     )
     server.until("server.0 ready")
     outcome = engine.run(
@@ -87,10 +74,10 @@ def test_a_connected_job_reaches_the_ports_of_the_other(engine: Engine) -> None:
         tasks:
         - {name: client, command: [python3, call.py, JOBMAN_HOST_SERVER, JOBMAN_PORT_SERVER_DOOR]}
     """,
-        files={"call.py": CALLING},
+        files={"call.py": CALL},
     )
     assert outcome.state == "succeeded"
-    assert outcome.lines() == ["hello from parameter-server"]
+    assert outcome.lines() == ["hello from server"]
 
 
 def test_a_job_that_is_not_connected_is_not_told_of_the_other(engine: Engine) -> None:

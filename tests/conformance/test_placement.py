@@ -15,7 +15,10 @@ def test_replicas_that_must_be_apart_are_on_nodes_of_their_own(engine: Engine) -
           replicas: 3
           resources: {type: core, count: 1}
           placement: {apart: {by: node}}
-          command: [sh, -c, "touch m-$JOBMAN_REPLICA; until test -e m-0 -a -e m-1 -a -e m-2; do sleep 0.02; done"]
+          command:
+          - sh
+          - -c
+          - "touch m-$JOBMAN_REPLICA; until test -e m-0 -a -e m-1 -a -e m-2; do sleep 0.02; done"
     """,
         virtual="3x4",
     )

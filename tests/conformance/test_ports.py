@@ -3,20 +3,7 @@
 import socket
 
 from tests.conformance.engines import Engine
-
-LISTENING = """
-import os, socket, sys
-door = socket.create_server(("", int(os.environ[sys.argv[1]])))
-peer, _ = door.accept()
-peer.sendall(b"welcome to " + os.environ["JOBMAN_TASK"].encode())
-peer.close()
-import time; time.sleep(600)
-"""
-CALLING = """
-import os, socket, sys
-with socket.create_connection((os.environ[sys.argv[1]], int(os.environ[sys.argv[2]]))) as call:
-    print(call.makefile().read())
-"""
+from tests.conformance.programs import CALL, SERVE
 
 
 def free_port() -> int:
@@ -65,16 +52,16 @@ def test_a_task_finds_the_ports_of_another_that_runs(engine: Engine) -> None:
         - name: server
           service: true
           ports: [door, {name: ready}]
-          command: [python3, listen.py, PORT_DOOR]
+          command: [python3, serve.py]
         - name: client
           depends_on: [{name: server, when: started}]
           retries: {limit: 100, delay: 100ms}
           command: [python3, call.py, JOBMAN_HOST_SERVER, JOBMAN_PORT_SERVER_DOOR]
     """,
-        files={"listen.py": LISTENING, "call.py": CALLING},
+        files={"serve.py": SERVE, "call.py": CALL},
     )
     assert outcome.state == "succeeded"
-    assert outcome.lines("client.0", stream="stdout") == ["welcome to server"]
+    assert outcome.lines("client.0", stream="stdout") == ["hello from server"]
 
 
 def test_an_exposed_port_is_reached_from_outside_the_job(engine: Engine) -> None:
@@ -86,11 +73,11 @@ def test_an_exposed_port_is_reached_from_outside_the_job(engine: Engine) -> None
         tasks:
         - name: server
           ports: [{name: door, port: "{{number}}", expose: true}]
-          command: [python3, listen.py, PORT_DOOR]
+          command: [python3, serve.py]
           checks: {started: {tcp: door, every: 100ms, failures: 100}}
     """,
         parameters={"number": number},
-        files={"listen.py": LISTENING.replace("peer, _ = door.accept()", "door.accept()\npeer, _ = door.accept()")},
+        files={"serve.py": SERVE},
     )
     job.until("server.0 started")
     outcome = engine.run(
@@ -104,6 +91,6 @@ def test_an_exposed_port_is_reached_from_outside_the_job(engine: Engine) -> None
           attributes: {environment: {HOST: localhost, PORT: "{{number}}"}}
     """,
         parameters={"number": number},
-        files={"call.py": CALLING},
+        files={"call.py": CALL},
     )
-    assert outcome.lines(stream="stdout") == ["welcome to server"]
+    assert outcome.lines(stream="stdout") == ["hello from server"]

@@ -9,7 +9,9 @@ DOCUMENTS = {
     "shape.site-type": """
         version: 1
         tasks:
-        - {name: task, command: ["true"], resources: {type: node, count: 1, with: [{type: licence, count: 1}]}}
+        - name: task
+          command: ["true"]
+          resources: {type: node, count: 1, with: [{type: licence, count: 1}]}
     """,
     "shape.levels": """
         version: 1
@@ -49,7 +51,9 @@ DOCUMENTS = {
     "volumes.nfs": """
         version: 1
         tasks:
-        - {name: task, command: ["true"], volumes: [{name: v, kind: nfs, server: example.org, path: /e, to: /v}]}
+        - name: task
+          command: ["true"]
+          volumes: [{name: v, kind: nfs, server: example.org, path: /e, to: /v}]
     """,
     "volumes.image": """
         version: 1
@@ -115,7 +119,9 @@ def test_values_of_a_feature_that_ask_for_too_much_are_refused_too(engine: Engin
         """
         version: 1
         tasks:
-        - {name: task, command: ["true"], volumes: [{name: v, kind: ephemeral, size: 1Mi, class: fast, to: /v}]}
+        - name: task
+          command: ["true"]
+          volumes: [{name: v, kind: ephemeral, size: 1Mi, class: fast, to: /v}]
         """,
     ):
         with pytest.raises(Refused) as refused:

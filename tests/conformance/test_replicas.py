@@ -1,7 +1,5 @@
 """Replicas: many runs of one task, how many at once, and when enough have succeeded or failed."""
 
-import pytest
-
 from tests.conformance.engines import Engine
 
 
@@ -36,7 +34,11 @@ def test_no_more_run_at_once_than_parallelism_allows(engine: Engine) -> None:
         """
         version: 1
         tasks:
-        - {name: sample, replicas: 6, parallelism: 2, command: [sleep, "0.1"], resources: {type: core, count: 1}}
+        - name: sample
+          replicas: 6
+          parallelism: 2
+          command: [sleep, "0.1"]
+          resources: {type: core, count: 1}
     """,
         virtual="1x6",
     )
@@ -172,10 +174,6 @@ def test_the_documents_max_failed_counts_the_replicas_of_all_tasks(engine: Engin
     assert outcome.counts == {"failed": 2, "cancelled": 1}
 
 
-DECIDED = pytest.mark.xfail(strict=True, reason="a task decided by the document's policy counts as cancelled")
-
-
-@DECIDED
 def test_a_task_that_failed_stays_failed_when_its_failure_decides_the_job(engine: Engine) -> None:
     outcome = engine.run("""
         version: 1
@@ -187,7 +185,6 @@ def test_a_task_that_failed_stays_failed_when_its_failure_decides_the_job(engine
     assert outcome.outcomes == {"bad": "failed", "long": "cancelled"}
 
 
-@DECIDED
 def test_a_task_that_succeeded_stays_succeeded_when_its_success_decides_the_job(engine: Engine) -> None:
     outcome = engine.run("""
         version: 1

@@ -29,7 +29,9 @@ def test_there_is_a_copy_per_slot_and_each_knows_its_rank(engine: Engine) -> Non
     ]
     assert outcome.lines(copy=3) == ["3/4 on 1/2 with 2"]
     assert outcome.nodes("mpi.0") == ["node-0", "node-1"]
-    assert outcome.lines(node="node-0") == sorted(outcome.lines())[:2] or len(outcome.lines(node="node-0")) == 2
+    assert (
+        outcome.lines(node="node-0") == sorted(outcome.lines())[:2] or len(outcome.lines(node="node-0")) == 2
+    )
     assert outcome.counts == {"succeeded": 1}
 
 
@@ -69,7 +71,9 @@ def test_cores_alone_are_one_copy(engine: Engine) -> None:
         """
         version: 1
         tasks:
-        - {name: threads, resources: {type: core, count: 4}, command: [sh, -c, "echo $JOBMAN_SIZE $JOBMAN_CORES"]}
+        - name: threads
+          resources: {type: core, count: 4}
+          command: [sh, -c, "echo $JOBMAN_SIZE $JOBMAN_CORES"]
     """,
         virtual="1x4",
     )
@@ -262,7 +266,9 @@ def test_what_can_never_fit_is_refused_with_what_is_missing(engine: Engine) -> N
             """
             version: 1
             tasks:
-            - {name: wide, resources: {type: node, count: 3, with: [{type: core, count: 2}]}, command: ["true"]}
+            - name: wide
+              resources: {type: node, count: 3, with: [{type: core, count: 2}]}
+              command: ["true"]
         """,
             virtual="2x2",
         )

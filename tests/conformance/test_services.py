@@ -106,7 +106,9 @@ def test_services_of_two_scopes_end_from_the_inside_out(engine: Engine) -> None:
           - {name: inner, service: true, command: [sleep, "600"], resources: tiny}
           - {name: work, command: [sleep, "0.1"], resources: tiny}
     """)
-    assert outcome.tells("scope.0/inner.0 succeeded", "scope.0 succeeded", "outer.0 stopping", "outer.0 succeeded")
+    assert outcome.tells(
+        "scope.0/inner.0 succeeded", "scope.0 succeeded", "outer.0 stopping", "outer.0 succeeded"
+    )
 
 
 def test_a_service_may_have_replicas_and_all_of_them_are_stopped(engine: Engine) -> None:

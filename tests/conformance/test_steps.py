@@ -98,6 +98,8 @@ def test_a_parameter_is_filled_into_what_is_written(engine: Engine) -> None:
         version: 1
         parameters: {level: 3}
         tasks:
-        - {name: show, command: [cat, conf], steps: [{name: write, path: conf, content: "level={{level}}\\n"}]}
+        - name: show
+          command: [cat, conf]
+          steps: [{name: write, path: conf, content: "level={{level}}\\n"}]
     """)
     assert outcome.lines() == ["level=3"]

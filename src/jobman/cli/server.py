@@ -37,7 +37,7 @@ def server(
     try:
         import uvicorn  # noqa: F401 - only whether it is there
     except ImportError:
-        say("a service needs more than jobman itself", "pip install 'jobman[server]'")
+        say("a service needs uvicorn, which is missing", "pip install --force-reinstall jobman")
         raise typer.Exit(ExitCode.UNABLE) from None
     from jobman.control.places import Places, find_places
     from jobman.control.serving import ServeOptions, serve
