@@ -1,7 +1,7 @@
 """What a scenario may ask of an engine, and the engines there are.
 
-An engine is opened as a site, once for a process of pytest, and closed at its end. A scenario gets it bound to a
-folder of its own. A new engine adds itself to `ENGINES`.
+An engine is opened as a site, once for a process of pytest, and closed at its end. A scenario gets it bound to
+a folder of its own. A new engine adds itself to `ENGINES`.
 """
 
 from __future__ import annotations
@@ -12,11 +12,8 @@ from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 from jobman.control.answers import Attempt, Details, Event, LogLine, Replica, Why
-from tests.conformance.local import open_local
+from tests.conformance.local import PATIENCE, open_local
 from tests.conformance.outcome import Outcome
-
-PATIENCE = 60.0
-"""Seconds after which what a scenario waits for is not expected to happen any more."""
 
 
 class Handle(Protocol):

@@ -25,8 +25,10 @@ from tests.conformance.outcome import Outcome, have_come
 from tests.conformance.promises import keep_promise
 from tests.conformance.site import SETTINGS, TEXT
 
-_PATIENCE = 15.0
+PATIENCE = 30.0
+"""Seconds after which what a scenario waits for is not expected to happen any more."""
 _PAUSE = 0.02
+_OVER = (*FINAL_STATES, "skipped")
 
 
 @contextmanager
@@ -98,7 +100,7 @@ class Local:
     def submit_all(self, document: str, **options: Any) -> list[LocalHandle]:
         return self._submit(None, document, **options)
 
-    def run(self, document: str, *, timeout: float = _PATIENCE, **options: Any) -> Outcome:
+    def run(self, document: str, *, timeout: float = PATIENCE, **options: Any) -> Outcome:
         return self.submit(document, **options).wait(timeout)
 
     def _submit(
@@ -150,10 +152,11 @@ class Local:
     def leave(self) -> list[str]:
         for job in self._jobs:
             job.end()
+        open_ends = [f"{job.id} is over, but {found}" for job in self._jobs for found in job.unfinished()]
         left = _settled(lambda: [found for job in self._jobs for found in _processes(job.id)])
         used = {node.name: node.used for node in self._site.client.nodes() if any(node.used.values())}
         found = [f"a job left processes: {left}"] if left else []
-        return found + ([f"a job holds resources after its end: {used}"] if used else [])
+        return open_ends + found + ([f"a job holds resources after its end: {used}"] if used else [])
 
 
 class LocalHandle:
@@ -163,7 +166,7 @@ class LocalHandle:
         self._client = client
         self.id = job
 
-    def wait(self, timeout: float = _PATIENCE) -> Outcome:
+    def wait(self, timeout: float = PATIENCE) -> Outcome:
         return self._until("it does not end", lambda: self._is_over, timeout)
 
     def end(self) -> None:
@@ -175,10 +178,16 @@ class LocalHandle:
             self.release()
         self.wait()
 
-    def until(self, *moments: str, timeout: float = _PATIENCE) -> Outcome:
+    def unfinished(self) -> list[str]:
+        """Replicas of a job that is over, and are not."""
+        return [
+            f"{replica.key} is {replica.state}" for replica in self.replicas() if replica.state not in _OVER
+        ]
+
+    def until(self, *moments: str, timeout: float = PATIENCE) -> Outcome:
         return self._until(f"{moments} do not come", lambda: have_come(moments, self.events()), timeout)
 
-    def until_line(self, text: str, timeout: float = _PATIENCE) -> Outcome:
+    def until_line(self, text: str, timeout: float = PATIENCE) -> Outcome:
         return self._until(
             f"{text!r} is not written", lambda: any(line.text == text for line in self.logs()), timeout
         )

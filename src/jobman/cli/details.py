@@ -64,12 +64,22 @@ def _print(job: Details, replicas: list[Replica], attempts: list[Attempt], *, ut
     if job.tasks:
         sys.stdout.write("\n")
         print_tasks(job.tasks)
+    if job.results:
+        sys.stdout.write("\n")
+        _print_results(job.results)
     if replicas:
         sys.stdout.write("\n")
         _print_replicas(replicas, utc=utc)
     if attempts:
         sys.stdout.write("\n")
         _print_attempts(attempts, utc=utc)
+
+
+def _print_results(results: dict[str, str]) -> None:
+    from jobman.cli.tables import Column, print_table
+
+    rows = [(replica, " ".join(result.split())) for replica, result in results.items()]
+    print_table([Column("replica"), Column("result", folds=True)], rows)
 
 
 def _facts(job: Details, *, utc: bool) -> Iterator[tuple[str, str | Cell]]:

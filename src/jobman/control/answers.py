@@ -141,6 +141,8 @@ class Details(Job, kw_only=True):
     gates: dict[str, bool] = {}
     """Gates of the job, and whether each is open."""
     options: dict[str, Any] = {}
+    results: dict[str, str] = {}
+    """What replicas left in their `result_file`, of a thousand attempts at most."""
 
 
 class Attempt(Body, kw_only=True):

@@ -161,8 +161,12 @@ def details(call: Call) -> Details:
     found = call.store.document(record.id)
     if found is None:
         raise Refusal("no-such-job", f"The job {record.id} was deleted at this moment.")
-    document, plan = found
-    return details_answer(record, document, decoded_plan(plan), call.store.tasks(record.id))
+    document, plan = found[0], decoded_plan(found[1])
+    answer = details_answer(record, document, plan, call.store.tasks(record.id))
+    if "result_file" in plan.features:
+        attempts = call.store.attempts(record.id).items
+        answer.results = {each.key: each.result for each in attempts if each.result is not None}
+    return answer
 
 
 @jobs.serve("DELETE", "/v1/jobs/{ref}", query=ForceQuery, answers={200: Job}, refuses=ACTS)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -79,7 +80,7 @@ class Attempt:
             cpu_seconds=sum(end.user_seconds + end.system_seconds for end in exits),
             max_rss=max((end.max_rss for end in exits), default=0),
             result=results[0] if results else None,
-            outputs=tuple(msgspec.structs.replace(each, size=_size(each.path)) for each in self.outputs()),
+            outputs=tuple(_measured(self.outputs())),
             notes=tuple(dict.fromkeys(note for end in exits for note in end.notes)),
         )
 
@@ -146,8 +147,8 @@ def _container(copy: Copy) -> str | None:
     return f"{copy.runtime.dialect}:{copy.container.name}"
 
 
-def _size(path: str) -> int:
-    try:
-        return Path(path).stat().st_size
-    except OSError:
-        return 0
+def _measured(outputs: Sequence[base.OutputFile]) -> Iterator[base.OutputFile]:
+    """Files with their sizes; what never started wrote none."""
+    for output in outputs:
+        with suppress(FileNotFoundError):
+            yield msgspec.structs.replace(output, size=Path(output.path).stat().st_size)
