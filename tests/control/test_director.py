@@ -11,11 +11,6 @@ from tests.control.playing import ONE, directing, ended, failing, play, submit, 
 TASK = f"version: 1\nname: hello\ntasks:\n- {{name: greet, command: echo, {ONE}}}\n"
 
 
-@pytest.fixture
-def url(tmp_path):
-    return f"sqlite:///{tmp_path / 'jobs.db'}"
-
-
 def kinds(director, job_id):
     return [event.kind for event in director.store.events(job_id)]
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.control.store.conftest import new_postgres
+from tests.control.conftest import new_postgres
 from tests.crash.entry import DATABASE
 from tests.crash.machine import Machine
 

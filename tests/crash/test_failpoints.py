@@ -22,7 +22,7 @@ from hypothesis.stateful import (
 
 from jobman.client import Client, Refused
 from jobman.control.answers import FINAL_STATES, Attempt, Job
-from tests.control.store.conftest import new_postgres
+from tests.control.conftest import new_postgres
 from tests.crash.conftest import POSTGRES
 from tests.crash.entry import DATABASE
 from tests.crash.ledger import Ledger
