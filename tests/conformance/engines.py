@@ -1,7 +1,7 @@
 """What a scenario may ask of an engine, and the engines there are.
 
-An engine is opened as a site, once for a process of pytest, and closed at its end. A scenario gets it bound to
-a folder of its own. A new engine adds itself to `ENGINES`.
+An engine is opened as a site, once for a process of pytest, and closed at its end. A scenario gets it bound
+to a folder of its own. A new engine adds itself to `ENGINES`.
 """
 
 from __future__ import annotations

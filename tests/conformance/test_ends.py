@@ -90,6 +90,7 @@ def test_a_held_group_with_a_cleanup_can_be_cancelled(engine: Engine, suspend: s
     assert job.wait(timeout=3).state == "cancelled"
 
 
+@pytest.mark.xfail(strict=True, reason="a replica in it still waits when the job is over")
 def test_a_group_that_waits_for_its_next_try_can_be_cancelled(engine: Engine) -> None:
     job = engine.submit("""
         version: 1
@@ -107,6 +108,7 @@ def test_a_group_that_waits_for_its_next_try_can_be_cancelled(engine: Engine) ->
     outcome = job.wait()
     assert outcome.state == "cancelled"
     assert outcome.lines() == ["tidy"]
+    assert None not in outcome.outcomes.values()
 
 
 def test_a_task_before_a_gate_does_not_keep_a_failed_job_from_ending(engine: Engine) -> None:

@@ -341,7 +341,7 @@ def test_the_time_limit_starts_anew_after_a_requeue(engine: Engine) -> None:
           command:
           - sh
           - -c
-          - "echo try $JOBMAN_ATTEMPT; test $JOBMAN_ATTEMPT = 2 || sleep 600; sleep 0.8; echo done"
+          - "echo try $JOBMAN_ATTEMPT; test $JOBMAN_ATTEMPT = 2 || exec sleep 600; sleep 0.8; echo done"
     """)
     job.until_line("try 1")
     job.hold()

@@ -10,7 +10,7 @@ def test_the_first_success_is_enough_and_the_rest_is_stopped(engine: Engine) -> 
         - name: search
           replicas: 4
           success: {count: 1}
-          command: [sh, -c, "test $JOBMAN_REPLICA = 2 || sleep 600; echo found"]
+          command: [sh, -c, "test $JOBMAN_REPLICA = 2 || exec sleep 600; echo found"]
         - {name: after, depends_on: search, command: ["true"]}
     """)
     assert outcome.state == "succeeded"

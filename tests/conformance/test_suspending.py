@@ -121,7 +121,7 @@ def test_a_requeue_does_not_count_as_a_retry(engine: Engine) -> None:
           command:
           - sh
           - -c
-          - "echo try $JOBMAN_ATTEMPT; test $JOBMAN_ATTEMPT != 1 || sleep 600; test $JOBMAN_ATTEMPT = 3"
+          - "echo try $JOBMAN_ATTEMPT; test $JOBMAN_ATTEMPT != 1 || exec sleep 600; test $JOBMAN_ATTEMPT = 3"
     """)
     job.until_line("try 1")
     job.hold()

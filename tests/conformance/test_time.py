@@ -34,7 +34,7 @@ def test_each_attempt_has_the_whole_limit(engine: Engine) -> None:
         tasks:
         - name: long
           retries: {limit: 1, on: {reasons: timeout}}
-          command: [sh, -c, "test $JOBMAN_ATTEMPT = 2 || sleep 600; sleep 0.3"]
+          command: [sh, -c, "test $JOBMAN_ATTEMPT = 2 || exec sleep 600; sleep 0.3"]
           attributes: {duration: 1s}
     """)
     assert outcome.state == "succeeded"

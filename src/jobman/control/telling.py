@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from jobman.control.conductor import SERVICE_ENDS, Change
+from jobman.control.books import Change
+from jobman.control.conductor import SERVICE_ENDS
 from jobman.control.live import LiveJob
 from jobman.control.runs import Replica
 from jobman.control.states import State
