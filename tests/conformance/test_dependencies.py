@@ -205,6 +205,40 @@ def test_a_task_in_a_group_may_wait_for_one_outside(engine: Engine) -> None:
     assert outcome.tells("data.0 succeeded", "work.0/use.0 started")
 
 
+@pytest.mark.xfail(strict=True, reason="a group of skipped tasks has succeeded")
+def test_a_group_in_which_everything_was_skipped_is_skipped_and_so_on(engine: Engine) -> None:
+    outcome = engine.run("""
+        version: 1
+        tasks:
+        - {name: bad, command: ["false"]}
+        - {name: after, depends_on: group, command: [echo, never]}
+        groups:
+        - name: group
+          resources: tiny
+          tasks:
+          - {name: inside, depends_on: bad, command: [echo, never]}
+    """)
+    assert outcome.state == "failed"
+    assert outcome.outcomes == {
+        "bad": "failed",
+        "group": "skipped",
+        "group.0/inside": "skipped",
+        "after": "skipped",
+    }
+    assert outcome.lines() == []
+
+
+@pytest.mark.xfail(strict=True, reason="what is skipped is not told of")
+def test_the_story_says_what_was_skipped(engine: Engine) -> None:
+    outcome = engine.run("""
+        version: 1
+        tasks:
+        - {name: bad, command: ["false"]}
+        - {name: after, depends_on: bad, command: [echo, never]}
+    """)
+    assert outcome.tells("bad.0 failed", "after.0 skipped", "job-failed")
+
+
 def test_why_names_what_is_waited_for(engine: Engine) -> None:
     job = engine.submit("""
         version: 1

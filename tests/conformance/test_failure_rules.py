@@ -1,5 +1,7 @@
 """What follows a failure: rules by exit code, reason and replica, from the inside out."""
 
+import pytest
+
 from tests.conformance.engines import Engine
 
 
@@ -172,3 +174,55 @@ def test_a_rule_of_the_document_reaches_every_task(engine: Engine) -> None:
     assert outcome.state == "failed"
     assert outcome.exit_code == 2
     assert outcome.outcomes == {"shot": "succeeded", "bad": "failed"}
+
+
+FORGIVEN = pytest.mark.xfail(strict=True, reason="the first failure ever stays the job's own")
+
+
+@FORGIVEN
+@pytest.mark.parametrize(
+    "document",
+    [
+        pytest.param(
+            """
+            version: 1
+            tasks:
+            - name: shaky
+              replicas: 2
+              max_failed: 1
+              command: [sh, -c, "test $JOBMAN_REPLICA = 1 || exit 3"]
+            - {name: bad, depends_on: shaky, command: [sh, -c, "exit 5"]}
+            """,
+            id="by max_failed",
+        ),
+        pytest.param(
+            """
+            version: 1
+            tasks:
+            - {name: bad, depends_on: group, command: [sh, -c, "exit 5"]}
+            groups:
+            - name: group
+              retries: 1
+              resources: tiny
+              tasks:
+              - {name: shaky, command: [sh, -c, "test $JOBMAN_ATTEMPT = 2 || exit 3"]}
+            """,
+            id="by a retry of its group",
+        ),
+        pytest.param(
+            """
+            version: 1
+            retries: 1
+            tasks:
+            - {name: shaky, command: [sh, -c, "test $JOBMAN_ATTEMPT = 2 || exit 3"]}
+            - {name: bad, depends_on: shaky, command: [sh, -c, "exit 5"]}
+            """,
+            id="by a retry of the job",
+        ),
+    ],
+)
+def test_a_failure_that_was_made_good_is_not_the_end_of_the_job(engine: Engine, document: str) -> None:
+    outcome = engine.run(document)
+    assert outcome.state == "failed"
+    assert outcome.exit_code == 5
+    assert outcome.reason == "bad.0: exit code 5"

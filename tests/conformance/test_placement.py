@@ -105,6 +105,42 @@ def test_a_preference_that_cannot_be_met_does_not_hold_anybody_back(engine: Engi
     assert outcome.state == "succeeded"
 
 
+def test_spreading_over_a_level_that_no_node_has_is_refused(engine: Engine) -> None:
+    with pytest.raises(Refused) as refused:
+        engine.submit(
+            """
+            version: 1
+            tasks:
+            - name: mirror
+              replicas: 2
+              resources: {type: core, count: 1}
+              placement: {spread: {by: galaxy}}
+              command: ["true"]
+        """,
+            virtual="2x2",
+        )
+    assert refused.value.code == "does-not-fit"
+    assert "placement.spread" in str(refused.value)
+
+
+@pytest.mark.xfail(strict=True, reason="a level that no node has is left out of account")
+def test_being_apart_by_a_level_that_no_node_has_is_refused(engine: Engine) -> None:
+    with pytest.raises(Refused) as refused:
+        engine.submit(
+            """
+            version: 1
+            tasks:
+            - name: mirror
+              replicas: 2
+              resources: {type: core, count: 1}
+              placement: {apart: {by: galaxy}}
+              command: ["true"]
+        """,
+            virtual="2x2",
+        )
+    assert refused.value.code == "does-not-fit"
+
+
 def test_nodes_must_carry_the_labels_that_are_asked_for(engine: Engine) -> None:
     outcome = engine.run("""
         version: 1

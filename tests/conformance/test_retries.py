@@ -1,5 +1,7 @@
 """Trying again: how often, after which failures, and in place."""
 
+import pytest
+
 from tests.conformance.engines import Engine
 
 
@@ -135,6 +137,47 @@ def test_the_documents_retries_run_the_whole_job_again(engine: Engine) -> None:
     assert outcome.lines("good.0") == ["good", "good"]
     assert outcome.exit_codes("bad.0") == [1, 0]
     assert outcome.outcomes == {"good": "succeeded", "bad": "succeeded"}
+
+
+@pytest.mark.xfail(strict=True, reason="the document's retries are for every failure")
+def test_the_documents_retries_are_for_the_failures_that_are_meant(engine: Engine) -> None:
+    outcome = engine.run("""
+        version: 1
+        retries: {limit: 1, on: {exit_codes: 9}}
+        tasks:
+        - {name: bad, command: [sh, -c, "exit 3"]}
+    """)
+    assert outcome.exit_codes("bad.0") == [3]
+
+
+@pytest.mark.xfail(
+    strict=True, reason="the exit code of a group is known only for the first failure of the job"
+)
+def test_every_group_is_tried_again_by_its_own_exit_code(engine: Engine) -> None:
+    outcome = engine.run("""
+        version: 1
+        groups:
+        - name: first
+          retries: {limit: 1, on: {exit_codes: 3}}
+          resources: tiny
+          tasks:
+          - {name: bad, command: [sh, -c, "exit 3"]}
+        - name: second
+          retries: {limit: 1, on: {exit_codes: 4}}
+          depends_on: [{name: first, when: any}]
+          resources: tiny
+          tasks:
+          - {name: bad, command: [sh, -c, "exit 4"]}
+        - name: third
+          retries: {limit: 1, on: {exit_codes: 4}}
+          depends_on: [{name: second, when: any}]
+          resources: tiny
+          tasks:
+          - {name: bad, command: [sh, -c, "exit 5"]}
+    """)
+    assert outcome.exit_codes("first.0/bad.0") == [3, 3]
+    assert outcome.exit_codes("second.0/bad.0") == [4, 4]
+    assert outcome.exit_codes("third.0/bad.0") == [5]
 
 
 def test_restart_on_failure_starts_a_copy_again_in_place(engine: Engine) -> None:

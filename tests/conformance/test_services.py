@@ -1,5 +1,7 @@
 """Services: beside the others, never waited for, stopped when their scope is over."""
 
+import pytest
+
 from tests.conformance.engines import Engine
 
 
@@ -121,3 +123,19 @@ def test_a_service_may_have_replicas_and_all_of_them_are_stopped(engine: Engine)
     assert outcome.counts_of("pool") == {"succeeded": 3}
     for number in range(3):
         assert outcome.tells("work.0 succeeded", f"pool.{number} stopping")
+
+
+@pytest.mark.xfail(strict=True, reason="what is skipped does not fail a job, and neither does a service")
+def test_a_job_whose_work_was_skipped_because_its_service_failed_has_failed(engine: Engine) -> None:
+    outcome = engine.run("""
+        version: 1
+        tasks:
+        - name: server
+          service: true
+          command: [sh, -c, "exit 6"]
+          checks: {ready: {exec: ["true"], delay: 10s}}
+        - {name: work, depends_on: [{name: server, when: ready}], command: [echo, never]}
+    """)
+    assert outcome.outcomes == {"server": "failed", "work": "skipped"}
+    assert outcome.state == "failed"
+    assert outcome.exit_code == 6

@@ -138,6 +138,9 @@ class Details(Job, kw_only=True):
     digest: str = ""
     cwd: str = ""
     annotations: dict[str, str] = {}
+    managed_by: str | None = None
+    belongs_to: str | None = None
+    """The `owner` of the document, such as a workflow."""
     gates: dict[str, bool] = {}
     """Gates of the job, and whether each is open."""
     options: dict[str, Any] = {}

@@ -100,7 +100,8 @@ class Conductor(Books):
             case h.Cancelled():
                 self.cancelled = True
                 self.restart_at = None
-                self._end_scope(self.root)
+                self._end_scope(self.root, also_cleanup=not self.attempts)
+                self._ending[id(self.root)] = self.root
             case h.Extended(seconds=seconds, unit=unit):
                 self._extend(seconds, unit)
             case h.Started() | h.PassedStart() | h.BecameReady() | h.BecameUnhealthy() | h.Ended():
@@ -233,7 +234,7 @@ class Conductor(Books):
 
     def _fail(self, replica: Replica, failure: Failure) -> None:
         self._change(replica, State.FAILED)
-        if self.failure is None and replica.run.unit.kind == "task":
+        if self.failure is None:
             self.failure = (replica.key, failure)
 
     def _start_again(self, replica: Replica) -> None:
@@ -298,7 +299,7 @@ class Conductor(Books):
                 self._end_scope(replica.scope)
             else:
                 self._requests.append(h.Stop(replica.key, replica.attempt, why))
-        elif replica.state is State.STOPPING and replica.stopping_for == SUSPENDED:
+        elif replica.state is State.STOPPING and (replica.stopping_for == SUSPENDED or why == SERVICE_ENDS):
             # It was to come back, and now it is not.
             replica.stopping_for = why
             self._touch(replica)
@@ -306,7 +307,13 @@ class Conductor(Books):
     # -- suspending -------------------------------------------------------------------------------
 
     def _suspend(self) -> None:
-        """What `suspend` says of running work when the job is held; without it, it runs on."""
+        """What `suspend` says of running work when the job is held; without it, it runs on.
+
+        What waits for resources leaves the line.
+        """
+        for replica in list(self._queued.values()):
+            self._requests.append(h.Withdraw(replica.key))
+            self._change(replica, State.WAITING)
         for replica in list(self._outermost()):
             if replica.run.unit.policies.suspend == "freeze":
                 self._freeze(replica)
@@ -381,7 +388,7 @@ class Conductor(Books):
             self.failure = self.failure or ("", Failure(LATE))
             self.root.failed = True
             self.latest = None
-            self._end_scope(self.root)
+            self._end_scope(self.root, also_cleanup=True)
         if not self.has_begun and self.earliest is not None and self.earliest <= now:
             self.earliest = None
             self._look_everywhere()
@@ -459,6 +466,8 @@ class Conductor(Books):
         if run.outcome is not None or run.verdict is not None or not self._may_begin(run):
             return
         answer = may_start(run, self.edges, self.open_gates, released=self.released)
+        if answer is Answer.LATER and run.scope.stopping and not run.scope.unsettled:
+            answer = Answer.NOW  # Cleanup of what is given up waits neither for a release nor at a gate.
         if answer is Answer.NOW:
             self._start_waiting(run)
         elif answer is Answer.NEVER and run.count(State.WAITING):
@@ -468,9 +477,11 @@ class Conductor(Books):
             self._look_at(run)
 
     def _may_begin(self, run: Run) -> bool:
-        if self.held or self._is_stale(run) or run.place > run.scope.barrier:
+        if self._is_stale(run) or run.place > run.scope.barrier:
             return False
-        if run.scope.stopping and run.unit.when != "always":
+        if run.scope.stopping:
+            return run.unit.when == "always"
+        if self.held:
             return False
         too_early = self.earliest is not None and not self.has_begun and self._now < self.earliest
         return not too_early and self.open_gates.issuperset(self.plan.policies.gates)

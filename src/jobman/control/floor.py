@@ -14,7 +14,7 @@ import msgspec
 from jobman.control import happenings as h
 from jobman.control import keeping
 from jobman.control.batch import Batch
-from jobman.control.conductor import Conductor
+from jobman.control.conductor import UNHEALTHY, Conductor
 from jobman.control.failures import Failure
 from jobman.control.line import Ask, Line
 from jobman.control.live import LiveJob
@@ -151,8 +151,8 @@ class Floor:
                 self._finish(job, outcome, batch)
 
     def _weight(self, job: LiveJob, key: str) -> int:
-        del key
-        return job.record.priority
+        weights: dict[str, int] = job.record.options.get("weights", {})
+        return weights.get(job.unit_of(key).policies.priority or "", job.record.priority)
 
     def _launch(self, job: LiveJob, key: str, attempt: int, batch: Batch) -> None:
         nodes: tuple[str, ...] = ()
@@ -216,6 +216,7 @@ class Floor:
                 self.event(job, batch, "ready" if passed else "not-ready", key, attempt)
                 self.take(job.id, h.BecameReady(key, attempt, passed), batch)
             case base.Unhealthy(message=message):
+                job.complaints[key] = message
                 self.event(job, batch, "unhealthy", key, attempt, message)
                 self.take(job.id, h.BecameUnhealthy(key, attempt), batch)
             case base.Over():
@@ -274,6 +275,9 @@ class Floor:
         record.started_at = record.started_at or report.started_at
         for name in ("exit_code", "signal", "reason", "message", "cpu_seconds", "max_rss", "result"):
             setattr(record, name, getattr(report, name))
+        why = job.conductor.replica(report.key).stopping_for
+        if why == UNHEALTHY:
+            record.reason, record.message = why, job.complaints.pop(report.key, "")
         batch.changes.attempts[job.id, report.key, report.attempt] = record
         self._keep_outputs(job, report.key, report.attempt, report.outputs, batch, ended=True)
         for note in report.notes:

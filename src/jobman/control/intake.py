@@ -138,7 +138,7 @@ class Intake:
             digest=plan.digest,
             cwd=submission.cwd or "/",
             environment=environment,
-            options=_options(submission, plan),
+            options=_options(submission, plan, admitted.settings),
         )
 
 
@@ -148,15 +148,16 @@ def fingerprint(submission: answers.Submission) -> str:
     return hashlib.sha256(msgspec.json.encode(bare, order="deterministic")).hexdigest()
 
 
-def _options(submission: answers.Submission, plan: Plan) -> dict[str, Any]:
+def _options(submission: answers.Submission, plan: Plan, settings: Settings) -> dict[str, Any]:
     options: dict[str, Any] = {"file": submission.file}
     for name in ("parameters", "virtual", "no_container", "rerun_of", "settings"):
         if getattr(submission, name):
             options[name] = getattr(submission, name)
     if submission.name:
         options["given_name"] = submission.name
-    if plan.annotations:
-        options["annotations"] = plan.annotations
+    classes = {unit.policies.priority for unit in plan.units} - {None, plan.policies.priority}
+    if classes:
+        options["weights"] = {name: settings.priority(name) for name in classes}
     return options
 
 

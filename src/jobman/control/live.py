@@ -39,6 +39,8 @@ class LiveJob:
         self.attempts: dict[str, AttemptRecord] = {}
         """The attempts under way, by key."""
         self.peers: dict[str, Peer] = {}
+        self.complaints: dict[str, str] = {}
+        """What the checks of replicas found, until their attempts are over."""
         self.retried = 0
 
     @property

@@ -78,6 +78,8 @@ def _of_run(job: LiveJob, run: Run, line_of: LineOf, now: float) -> Iterator[Blo
             why = line.pool.why_not(*job.wanted(replica.key))
             if ahead and line.strict:
                 why = f"{ahead} before it in the line"
+            elif services := _holding_services(job):
+                why += f"; held by the service {services} of this very job until its work is over"
             yield Blocker(kind="resources", replica=replica.key, message=f"{replica.key}: {why}")
         elif replica.state is State.RESTING and replica.due is not None:
             left = max(0.0, replica.due - now)
@@ -88,6 +90,14 @@ def _of_run(job: LiveJob, run: Run, line_of: LineOf, now: float) -> Iterator[Blo
             yield Blocker(kind="hold", replica=replica.key, message=f"{replica.key} is frozen")
     if run.count(State.WAITING) and not job.conductor.held:
         yield from _of_waiting(job, run, name)
+
+
+def _holding_services(job: LiveJob) -> str:
+    """The services of a job that hold resources while nothing else of it runs."""
+    live = [replica for replica in job.conductor.live() if replica.run.unit.kind == "task"]
+    if not live or not all(replica.run.unit.service for replica in live):
+        return ""
+    return ", ".join(replica.key for replica in live)
 
 
 def _of_waiting(job: LiveJob, run: Run, name: str) -> Iterator[Blocker]:

@@ -25,6 +25,7 @@ from jobman.control.logs.cursor import CursorError, LogCursor
 from jobman.control.logs.feed import LogFeed
 from jobman.control.logs.following import Follower, follow
 from jobman.control.logs.merging import merge
+from jobman.control.logs.sharing import apart
 from jobman.control.refusals import Refusal
 from jobman.control.store.records import JobRecord, LogRecord
 
@@ -185,7 +186,7 @@ def _streams(desk: Desk, query: LogsQuery, job: str) -> list[streams.LogStream]:
         found += page.items
         cursor = page.cursor
         if cursor is None:
-            return [_stream(desk, record) for record in found if _is_wanted(query, record)]
+            return apart(_stream(desk, record) for record in found if _is_wanted(query, record))
 
 
 def _streams_of(
@@ -194,8 +195,10 @@ def _streams_of(
     """The streams of some attempts."""
     if len(attempts) > _MANY_ATTEMPTS:
         return _streams(desk, query, job)
-    found = (desk.store.logs(job, key, attempt).items for key, attempt in attempts)
-    return [_stream(desk, record) for items in found for record in items if _is_wanted(query, record)]
+    found = [record for key, attempt in attempts for record in desk.store.logs(job, key, attempt).items]
+    if any(not Path(record.path).is_relative_to(Path(desk.folder)) for record in found):
+        return _streams(desk, query, job)  # A file the user named: others may write to it, too.
+    return [_stream(desk, record) for record in found if _is_wanted(query, record)]
 
 
 def _is_wanted(query: LogsQuery, record: LogRecord) -> bool:

@@ -73,12 +73,14 @@ def details_answer(record: JobRecord, document: str, plan: Plan, tasks: list[Tas
     return Details(
         state=cast(JobState, record.state),
         **{name: getattr(record, name) for name in _SAME_IN_JOB},
-        tasks=_tasks(plan, tasks),
+        tasks=_tasks(plan, tasks, over=is_over(record)),
         conditions=_conditions(record, gates),
         document=document,
         digest=record.digest,
         cwd=record.cwd,
         annotations=plan.annotations,
+        managed_by=plan.managed_by,
+        belongs_to=plan.owner,
         gates=gates,
         options={name: value for name, value in record.options.items() if name != "settings"},
     )
@@ -124,8 +126,11 @@ def is_over(record: JobRecord) -> bool:
 # -- details -------------------------------------------------------------------------------------------
 
 
-def _tasks(plan: Plan, records: list[TaskRecord]) -> list[Task]:
-    """Units in the order of the document: as they ran in each scope, or as they are planned."""
+def _tasks(plan: Plan, records: list[TaskRecord], *, over: bool) -> list[Task]:
+    """Units in the order of the document: as they ran in each scope, or as they are planned.
+
+    What has no outcome although the job is over was given up.
+    """
     runs: dict[str, list[TaskRecord | None]] = {}
     for record in records:
         runs.setdefault(record.unit, []).append(record)
@@ -133,22 +138,23 @@ def _tasks(plan: Plan, records: list[TaskRecord]) -> list[Task]:
     for edge in plan.edges:
         after.setdefault(edge.unit, []).append(edge.after)
     return [
-        _task(unit, record, after.get(unit.id, []))
+        _task(unit, record, after.get(unit.id, []), over=over)
         for unit in plan.units
         for record in runs.get(unit.id) or [None]
     ]
 
 
-def _task(unit: Unit, record: TaskRecord | None, depends_on: list[str]) -> Task:
+def _task(unit: Unit, record: TaskRecord | None, depends_on: list[str], *, over: bool) -> Task:
+    outcome = None if record is None else record.outcome
     return Task(
         unit=unit.id,
-        scope="" if record is None else record.scope,
+        scope=unit.parent or "" if record is None else record.scope,
         name=unit.name,
         kind=unit.kind,
         service=unit.service,
         replicas=unit.replicas,
         copies=unit.copies[0] if unit.copies else 1,
-        outcome=None if record is None else record.outcome,
+        outcome=outcome or ("cancelled" if over else None),
         counts={} if record is None else record.counts,
         depends_on=depends_on,
         line=unit.line,

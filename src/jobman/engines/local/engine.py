@@ -299,8 +299,21 @@ class LocalEngine:
     def _started(self, attempt: Attempt, copy: Copy, started: Started) -> None:
         attempt.started[copy.order.copy] = started
         if attempt.begins_to_run():
-            self._report(attempt.running())
-            self._begin_to_look(attempt)
+            self._tell_when_it_runs(attempt, 0.001)
+
+    def _tell_when_it_runs(self, attempt: Attempt, pause: float) -> None:
+        """Say that an attempt runs once its copies are past their steps and hooks, if they get there."""
+        if attempt.address not in self._attempts or attempt.is_over:
+            return
+        waiting = [
+            copy for copy in attempt.unfinished() if not has_become(attempt.started[copy.order.copy].pid)
+        ]
+        if waiting:
+            again = min(pause * 2, 0.1)
+            asyncio.get_running_loop().call_later(pause, self._tell_when_it_runs, attempt, again)
+            return
+        self._report(attempt.running())
+        self._begin_to_look(attempt)
 
     def _ended(self, attempt: Attempt, copy: Copy, end: Exit) -> None:
         if copy.container is not None and end.reason == "exit":
@@ -389,6 +402,17 @@ class LocalEngine:
     def _tell_end(self, attempt: Attempt) -> None:
         del self._attempts[attempt.address]
         self._report(attempt.over())
+
+
+_LAUNCHER = b"jobman.engines.local.launcher"
+
+
+def has_become(pid: int) -> bool:
+    """Whether a copy is its command by now, and no longer a fork of the launcher; or has ended."""
+    try:
+        return _LAUNCHER not in Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return True
 
 
 def _write_variables(copies: Sequence[Copy]) -> None:

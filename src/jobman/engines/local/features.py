@@ -11,6 +11,7 @@ from jobman.engines.features import Support, emulated, native, refused
 from jobman.plan.features import users
 from jobman.plan.model import Plan, Unit
 from jobman.spec.failures import ACTIONS
+from jobman.spec.volumes import VOLUME_KINDS
 
 _NODES = "between virtual nodes; otherwise this machine is the only node"
 _ELSEWHERE = "for that engine only; not looked at here"
@@ -171,9 +172,38 @@ def refusals(plan: Plan, *, no_container: bool = False, root: bool | None = None
     for feature, asks_too_much, note in _TOO_MUCH:
         if units := _using(plan, feature, asks_too_much):
             found.append(Refused(feature, units, note))
+    found += _unenforceable(plan, no_container=no_container)
     if not (os.geteuid() == 0 if root is None else root):
         found += _forbidden(plan, no_container=no_container)
     return found
+
+
+def _unenforceable(plan: Plan, *, no_container: bool) -> list[Refused]:
+    """What nobody can hold a bare process to."""
+    bare = {unit.id for unit in plan.units if no_container or unit.local or not unit.image}
+    found = []
+    for kind in VOLUME_KINDS:
+        units = _using(
+            plan,
+            f"volumes.{kind}",
+            lambda unit, kind=kind: unit.id in bare and _has_read_only(unit, kind),  # type: ignore[misc]
+        )
+        if units:
+            found.append(Refused(f"volumes.{kind}", units, "without an `image` nothing keeps it `read_only`"))
+    if units := _using(plan, "security", lambda unit: unit.id in bare and _is_filtered(unit)):
+        found.append(Refused("security", units, "`seccomp` and `read_only_root` need an `image`"))
+    return found
+
+
+def _has_read_only(unit: Unit, kind: str) -> bool:
+    return any(volume.kind == kind and volume.read_only for volume in unit.policies.volumes)
+
+
+def _is_filtered(unit: Unit) -> bool:
+    security = unit.policies.security
+    if security is None:
+        return False
+    return security.seccomp not in (None, "unconfined") or bool(security.read_only_root)
 
 
 def _forbidden(plan: Plan, *, no_container: bool) -> list[Refused]:

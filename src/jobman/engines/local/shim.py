@@ -27,7 +27,7 @@ from jobman.engines.local.orders import Order, why
 from jobman.engines.local.records import Exit, Start
 from jobman.engines.local.start import NOT_RUNNABLE, start_copy
 from jobman.engines.local.trees import own_process
-from jobman.engines.local.watch import Ear, Watch
+from jobman.engines.local.watch import Ear, Watch, result_mark
 from jobman.engines.local.wire import Answer, line
 
 _RETRY = 1.0
@@ -120,8 +120,9 @@ class Shim:
         if self._ear.wanted().stop_at is not None:
             return self._never_start()
         born = time.monotonic()
+        before = result_mark(order)
         family = OwnFamily(order, lambda: start_copy(order, self._own, self._notices))
-        watch = Watch(order, family, self._ear, born)
+        watch = Watch(order, family, self._ear, born, before)
         watch.wait()
         start = family.start
         if start is None and not self._void():

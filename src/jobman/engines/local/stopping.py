@@ -52,6 +52,8 @@ class Stop:
 
     def _ask(self) -> None:
         self._is_asked = True
+        # All stand still while they are told: a shell whose command ends first would begin the next one.
+        freeze(self._family)
         # Once: what a process starts in order to clean up is not to be ended.
         signal_all(self._family.members, signal.SIGTERM, passes=1)
         thaw(self._family)

@@ -64,7 +64,11 @@ class Ear:
 class Watch:
     """A copy under watch; `born` is the moment of its start on the monotonic clock."""
 
-    def __init__(self, order: Order, family: Family, ear: Ear, born: float) -> None:
+    def __init__(
+        self, order: Order, family: Family, ear: Ear, born: float, before: ResultMark | None = None
+    ) -> None:
+        """`before` is what its result file was before it started; without it, the file's time tells."""
+        self._before = before
         self._order = order
         self._family = family
         self._ear = ear
@@ -117,7 +121,7 @@ class Watch:
             killed=self._stop is not None and self._stop.killed,
             after_status=after_status,
             after_lost=after_lost,
-            result=_result(order),
+            result=_result(order, self._before, None if start is None else start.started.at),
             lost=_lost(start.started if start else None),
             notes=(*notes, *self._tidy()),
         )
@@ -246,8 +250,26 @@ class Watch:
         return notes
 
 
-def _result(order: Order) -> str | None:
-    """The end of the copy's result file, read with the rights of its user."""
+ResultMark = tuple[int, int, int]
+"""What tells two states of a file apart: its inode, the time of its last change, its size."""
+_FILE_CLOCK = 0.02
+"""Seconds by which the times of files may lag."""
+
+
+def result_mark(order: Order) -> ResultMark:
+    """The result file as it is before the copy starts; zeros where there is none."""
+    if order.result_file is None:
+        return 0, 0, 0
+    try:
+        with as_user(order):
+            known = (Path(order.cwd) / order.result_file).stat()
+    except OSError:
+        return 0, 0, 0
+    return known.st_ino, known.st_mtime_ns, known.st_size
+
+
+def _result(order: Order, before: ResultMark | None, started_at: float | None) -> str | None:
+    """The end of the copy's result file, read with the rights of its user; not one that others left."""
     if order.result_file is None:
         return None
     path = Path(order.cwd) / order.result_file
@@ -259,6 +281,10 @@ def _result(order: Order) -> str | None:
     try:
         known = os.fstat(descriptor)
         if not stat.S_ISREG(known.st_mode):
+            return None
+        if before == (known.st_ino, known.st_mtime_ns, known.st_size):
+            return None
+        if before is None and started_at is not None and known.st_mtime < started_at - _FILE_CLOCK:
             return None
         content = os.pread(descriptor, RESULT_BYTES, max(0, known.st_size - RESULT_BYTES))
     except OSError:
