@@ -35,8 +35,8 @@ _OVER = (*FINAL_STATES, "skipped")
 def open_local(folder: Path) -> Iterator[LocalSite]:
     """Start a service; at the end it is stopped, and nothing of it may be left."""
     site = LocalSite(folder)
+    site.start()
     try:
-        site.start()
         yield site
     finally:
         site.stop()

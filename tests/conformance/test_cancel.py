@@ -71,7 +71,6 @@ def test_a_cancelled_copy_may_end_in_peace(engine: Engine) -> None:
     assert outcome.lines("polite.0", stream="stdout") == ["up", "saved"]
 
 
-@pytest.mark.xfail(strict=False, reason="a child may hear of the stop before its parent")
 def test_a_shell_that_is_stopped_does_not_go_on_with_its_next_command(engine: Engine) -> None:
     job = engine.submit("""
         version: 1

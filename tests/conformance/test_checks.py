@@ -1,7 +1,5 @@
 """Checks: probes of the copies, and what follows from them."""
 
-import pytest
-
 from tests.conformance.engines import Engine
 
 
@@ -93,7 +91,6 @@ def test_a_request_that_is_answered_with_an_error_is_no_success(engine: Engine) 
     assert outcome.all_replicas[0].reason == "unhealthy"
 
 
-@pytest.mark.xfail(strict=True, reason="the attempt says how the copy ended, not why it was ended")
 def test_the_attempt_of_an_unhealthy_copy_says_so(engine: Engine) -> None:
     outcome = engine.run("""
         version: 1

@@ -4,10 +4,7 @@ import pytest
 
 from tests.conformance.engines import Engine
 
-HELD = pytest.mark.xfail(strict=True, reason="what keeps a cleanup from starting keeps its job from ending")
 
-
-@HELD
 @pytest.mark.parametrize(
     "document",
     [
@@ -64,11 +61,12 @@ HELD = pytest.mark.xfail(strict=True, reason="what keeps a cleanup from starting
 def test_a_job_that_waits_and_has_a_cleanup_can_be_cancelled(engine: Engine, document: str) -> None:
     job = engine.submit(document)
     job.cancel()
-    outcome = job.wait(timeout=3)
+    outcome = job.wait()
     assert outcome.state == "cancelled"
+    assert outcome.starts() == []
 
 
-@pytest.mark.parametrize("suspend", [pytest.param("freeze", marks=HELD), "requeue"])
+@pytest.mark.parametrize("suspend", ["freeze", "requeue"])
 def test_a_held_group_with_a_cleanup_can_be_cancelled(engine: Engine, suspend: str) -> None:
     job = engine.submit(
         """
@@ -87,7 +85,7 @@ def test_a_held_group_with_a_cleanup_can_be_cancelled(engine: Engine, suspend: s
     job.until("batch.0/long.0 started")
     job.hold()
     job.cancel()
-    assert job.wait(timeout=3).state == "cancelled"
+    assert job.wait().state == "cancelled"
 
 
 @pytest.mark.xfail(strict=True, reason="a replica in it still waits when the job is over")
@@ -109,6 +107,7 @@ def test_a_group_that_waits_for_its_next_try_can_be_cancelled(engine: Engine) ->
     assert outcome.state == "cancelled"
     assert outcome.lines() == ["tidy"]
     assert None not in outcome.outcomes.values()
+    assert outcome.replicas["batch.0/bad.0"] != "waiting"
 
 
 def test_a_task_before_a_gate_does_not_keep_a_failed_job_from_ending(engine: Engine) -> None:
@@ -148,7 +147,7 @@ def test_what_stands_below_a_watched_task_before_a_gate_can_be_cancelled(engine:
     job.cancel()
     outcome = job.wait()
     assert outcome.state == "cancelled"
-    assert outcome.lines() == ["tidy"]
+    assert outcome.starts() == []
 
 
 def test_a_job_that_waits_for_resources_can_be_cancelled(engine: Engine) -> None:
@@ -221,7 +220,6 @@ def test_a_copy_that_is_ending_for_another_reason_is_not_tried_again_after_a_can
     assert outcome.tells_once("late.0 started")
 
 
-@pytest.mark.xfail(strict=True, reason="the service is started again for ever", run=False)
 @pytest.mark.parametrize(
     "document",
     [

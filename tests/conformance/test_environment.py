@@ -1,7 +1,5 @@
 """What copies find: variables, the working directory, and where their output goes."""
 
-import pytest
-
 from tests.conformance.engines import Engine
 
 
@@ -126,7 +124,6 @@ def test_output_goes_to_the_files_that_are_named_and_is_logged_too(engine: Engin
     assert outcome.lines("writer.0", stream="stderr") == ["err"]
 
 
-@pytest.mark.xfail(strict=True, reason="every line of the file is shown for each of the two streams")
 def test_both_streams_may_go_to_one_file(engine: Engine) -> None:
     outcome = engine.run("""
         version: 1

@@ -71,7 +71,6 @@ def test_a_job_that_waits_can_be_held_and_released(engine: Engine) -> None:
     assert job.wait().tells("held", "first.0 succeeded", "released", "second.0 started")
 
 
-@pytest.mark.xfail(strict=True, reason="what is queued for resources is not held back")
 def test_a_hold_reaches_what_waits_for_resources(engine: Engine) -> None:
     job = engine.submit(
         """

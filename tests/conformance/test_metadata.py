@@ -1,7 +1,5 @@
 """What is kept with a job besides its work."""
 
-import pytest
-
 from tests.conformance.engines import Engine
 
 DOCUMENT = """
@@ -34,7 +32,6 @@ def test_queue_account_and_priority_stay_with_the_job(engine: Engine) -> None:
     assert outcome.job.priority == 1000
 
 
-@pytest.mark.xfail(strict=True, reason="no answer of the service has them but the document itself")
 def test_the_tool_that_made_it_and_what_it_belongs_to_stay_with_the_job(engine: Engine) -> None:
     outcome = engine.run(DOCUMENT)
     told = str(outcome.job).replace(repr(outcome.job.document), "")

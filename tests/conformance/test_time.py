@@ -60,7 +60,6 @@ def test_a_limit_on_a_group_is_the_limit_of_the_group(engine: Engine) -> None:
     assert outcome.lines() == []
 
 
-@pytest.mark.xfail(strict=True, reason="the job has no reason")
 def test_a_job_whose_group_ran_past_its_limit_says_so(engine: Engine) -> None:
     outcome = engine.run("""
         version: 1

@@ -3,7 +3,7 @@
 import pytest
 
 from jobman.control import happenings as h
-from jobman.control.failures import Failure
+from jobman.control.causes import Failure
 from tests.control.world import FOR_EVER, World, failing, quick
 
 ONE = "resources: {type: node, count: 1}"

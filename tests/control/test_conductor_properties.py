@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 
 from jobman.api import loads
 from jobman.control import happenings as h
+from jobman.control.causes import Failure
 from jobman.control.conductor import Conductor
-from jobman.control.failures import Failure
 from jobman.control.keeping import cleared_record, job_state, replica_record, restore, task_record
 from jobman.control.states import FINAL
 from jobman.control.store.records import JobRecord

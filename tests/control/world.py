@@ -4,8 +4,8 @@ from collections.abc import Callable
 
 from jobman.api import loads
 from jobman.control import happenings as h
+from jobman.control.causes import Failure
 from jobman.control.conductor import Conductor
-from jobman.control.failures import Failure
 from jobman.control.states import FINAL
 
 MOST_STEPS = 5_000

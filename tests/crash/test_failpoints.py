@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import HealthCheck, Phase, given, note, settings
 from hypothesis import strategies as st
 
 from jobman.client import Client, Refused
@@ -30,7 +30,7 @@ POINTS = (
     "store.before-commit",
     "store.after-commit",
 )
-STEPS = 7
+STEPS = 6
 EXAMPLES = {"sqlite": 4, "postgres": 2}
 GATE = "data"
 
@@ -313,6 +313,7 @@ def test_what_people_were_told_stays_true_when_the_service_dies_at(database: str
         with machine_on(database) as machine:
             life = Life(machine)
             for step in steps:
+                note(repr(step))
                 take(life, step, point)
             life.end_well()
 

@@ -17,7 +17,7 @@ from jobman.plan.build import build
 from jobman.plan.model import Plan, PlanError, Unit, digest, plan_from_json
 from jobman.plan.nodes import ClusterNode
 from jobman.sched.placement import Pool
-from jobman.sched.wishes import wishes_for
+from jobman.sched.wishes import domain, wishes_for
 from jobman.settings import Settings, home_file, load_settings, settings_from_text
 from jobman.spec.load import load_jobs
 from jobman.spec.problems import Problem, Problems, SpecError
@@ -145,11 +145,22 @@ class Fitting:
         """The units that could never start, each with what is missing."""
         return [(unit, why) for unit in plan.units if unit.alternatives and (why := self._why(unit))]
 
+    def _unknown_level(self, unit: Unit) -> str | None:
+        """A topology level that a placement insists on and no node has."""
+        placement = unit.policies.placement
+        wishes = (placement.near, placement.apart, placement.spread) if placement is not None else ()
+        levels = [wish.by for wish in wishes if wish is not None and wish.required]
+        missing = (level for level in levels if all(domain(node, level) is None for node in self.nodes))
+        return next(missing, None)
+
     def _why(self, unit: Unit) -> str:
         if unit.parent is not None:
             return ""  # What does not fit into its group was said when the document was read.
         question = msgspec.json.encode((unit.alternatives, unit.policies.placement))
         if question not in self._known:
+            if level := self._unknown_level(unit):
+                self._known[question] = f"no node says which {level} it is in"
+                return self._known[question]
             wishes = wishes_for(unit.policies.placement, unit.id, {})
             fits = self._pool.could_ever(unit.alternatives, wishes)
             self._known[question] = "" if fits else self._pool.why_not(unit.alternatives, wishes)

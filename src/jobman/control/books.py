@@ -26,6 +26,8 @@ class Change(msgspec.Struct, frozen=True):
     attempt: int
     old: State
     new: State
+    reason: str = ""
+    exit_code: int | None = None
 
 
 class Books:
@@ -109,7 +111,8 @@ class Books:
             self._queued[replica.key] = replica
         elif old is State.QUEUED:
             del self._queued[replica.key]
-        self.changes.append(Change(replica.key, replica.attempt, old, new))
+        said = (replica.reason, replica.exit_code)
+        self.changes.append(Change(replica.key, replica.attempt, old, new, *said))
         self._touch(replica)
         self._look_at(run)
         if self._crowded and old in OCCUPYING and new not in OCCUPYING:
@@ -147,6 +150,10 @@ class Books:
             self._count(run.unit, State.WAITING, -number)
             self._count(run.unit, state, number)
             self._touch_run(run)
+            if state is State.SKIPPED:
+                which = f"{run.scope.prefix}{run.unit.name}"
+                key = f"{which}.0" if run.unit.replicas == 1 else which
+                self.changes.append(Change(key, 0, State.WAITING, state))
 
     # -- replicas and scopes ------------------------------------------------------------------------
 
@@ -248,6 +255,8 @@ class Books:
         for run in [run for runs in self._runs_of.values() for run in runs.values()]:
             if run.verdict is not None or run.outcome is not None:
                 self._give_up(run, State.SKIPPED if run.outcome is State.SKIPPED else State.CANCELLED)
+            if run.outcome is State.FAILED and not run.unit.service:
+                run.scope.failure = run.scope.failure or run.failure
             run.scope.recount()
             self._ending[id(run.scope)] = run.scope
         self._look_everywhere()

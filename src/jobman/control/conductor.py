@@ -11,12 +11,14 @@ from heapq import heappop, heappush
 
 from jobman.control import happenings as h
 from jobman.control.books import Books
+from jobman.control.causes import Cause, Failure
 from jobman.control.conditions import Answer, may_start
-from jobman.control.failures import Decision, Failure, decide, delay, limit_of
+from jobman.control.failures import Decision, decide, delay, is_meant, limit_of
 from jobman.control.outcomes import outcome_of_scope, verdict_of_job, verdict_of_run
 from jobman.control.runs import Replica, Run, Scope
 from jobman.control.states import LIVE, OCCUPYING, State
 from jobman.plan.model import Plan, Unit
+from jobman.spec.failures import Retries
 
 TIMEOUT = "timeout"
 CANCELLED = "cancelled"
@@ -49,8 +51,8 @@ class Conductor(Books):
         self.released = False
         self.cancelled = False
         self.outcome: State | None = None
-        self.failure: tuple[str, Failure] | None = None
-        """The first failure for good: which replica, and how."""
+        self.first_failure: Cause | None = None
+        """The first failure for good in this round, whether it was forgiven or not."""
         self.restarts = 0
         self.restart_at: float | None = None
         self.verdict: State | None = None
@@ -234,8 +236,10 @@ class Conductor(Books):
 
     def _fail(self, replica: Replica, failure: Failure) -> None:
         self._change(replica, State.FAILED)
-        if self.failure is None:
-            self.failure = (replica.key, failure)
+        inside = replica.scope.failure if replica.scope is not None else None
+        cause = inside or (replica.key, failure)
+        replica.run.failure = replica.run.failure or cause
+        self.first_failure = self.first_failure or cause
 
     def _start_again(self, replica: Replica) -> None:
         """In place, at longer and longer intervals for one that keeps ending."""
@@ -257,6 +261,7 @@ class Conductor(Books):
             self._close(replica.run, State.FAILED)
         elif decision.action == "fail-job":
             self.root.failed = True
+            self.root.failure = self.root.failure or replica.run.failure
             self._end_scope(self.root)
         elif decision.action == "restart-group" and owner is not None:
             owner.restarting = "failure"
@@ -385,7 +390,7 @@ class Conductor(Books):
         if self.restart_at is not None and self.restart_at <= now:
             self._start_over()
         if not self.has_begun and self.latest is not None and self.latest <= now:
-            self.failure = self.failure or ("", Failure(LATE))
+            self.root.failure = self.root.failure or ("", Failure(LATE))
             self.root.failed = True
             self.latest = None
             self._end_scope(self.root, also_cleanup=True)
@@ -405,6 +410,7 @@ class Conductor(Books):
     def _start_over(self) -> None:
         """The whole job once more."""
         self.restart_at = None
+        self.first_failure = None
         self._clear(self.root)
         self._forget_everything()
         self.root = self.open(None)
@@ -451,6 +457,8 @@ class Conductor(Books):
     def _decided(self, run: Run) -> None:
         """A run has its outcome: others may move."""
         scope = run.scope
+        if run.outcome is State.FAILED and not run.unit.service:
+            scope.failure = scope.failure or run.failure
         self._ending[id(scope)] = scope
         self._tell_dependents(run)
         if not run.unit.service:
@@ -550,7 +558,7 @@ class Conductor(Books):
         if owner.state not in LIVE:
             return
         self._requests.append(h.GiveBack(owner.key))
-        outcome = outcome_of_scope(scope)
+        outcome = outcome_of_scope(scope, self.edges)
         policies = owner.run.unit.policies
         restarting, owner.restarting = owner.restarting, None
         if restarting is not None and owner.stopping_for is None:
@@ -564,26 +572,32 @@ class Conductor(Books):
                 self._rest(owner, self._now + pause)
                 return
             outcome = State.FAILED
-        if outcome is State.CANCELLED and owner.stopping_for is None:
+        if outcome in (State.CANCELLED, State.SKIPPED) and owner.stopping_for is None:
             owner.due = owner.left = None
             self._set_ready(owner, False)
-            self._change(owner, State.CANCELLED)
+            self._change(owner, outcome)
         else:
-            self._over(
-                owner, None if outcome is State.SUCCEEDED else Failure("exit", self._code_below(owner))
-            )
+            code = None if scope.failure is None else scope.failure[1].exit_code
+            self._over(owner, None if outcome is State.SUCCEEDED else Failure("exit", code))
 
-    def _code_below(self, owner: Replica) -> int | None:
-        if self.failure is None or not self.failure[0].startswith(f"{owner.key}/"):
-            return None
-        return self.failure[1].exit_code
+    @property
+    def failure(self) -> Cause | None:
+        """Why the job fails, or would: what made it fail, or else the first failure there was."""
+        return self.root.failure or self.first_failure
+
+    def _is_tried_again(self, retries: Retries) -> bool:
+        if self.restarts >= retries.limit:
+            return False
+        return is_meant(retries, self.failure[1] if self.failure is not None else Failure("exit"))
 
     def _job_over(self, scope: Scope) -> None:
-        outcome = self.verdict or outcome_of_scope(scope)
+        outcome = self.verdict or outcome_of_scope(scope, self.edges)
+        if outcome is State.SKIPPED:
+            outcome = State.SUCCEEDED  # Nothing was to be done.
         if self.cancelled:
             outcome = State.CANCELLED
         retries = self.plan.policies.retries
-        if outcome is State.FAILED and retries is not None and self.restarts < retries.limit:
+        if outcome is State.FAILED and retries is not None and self._is_tried_again(retries):
             self.restart_at = self._now + delay(retries, self.restarts)
             self.restarts += 1
             self.verdict = None

@@ -6,6 +6,7 @@ from typing import Literal
 
 import msgspec
 
+from jobman.control.causes import Failure
 from jobman.control.runs import Replica
 from jobman.plan.model import Plan
 from jobman.spec.failures import FailureRule, Retries
@@ -17,13 +18,6 @@ INFRASTRUCTURE = frozenset(("node-lost", "preempted"))
 """Reasons that are not the task's own fault: they are retried and never counted."""
 DEFAULT_LIMIT = 3
 """How often a rule may retry a replica or restart a group where no `retries` say."""
-
-
-class Failure(msgspec.Struct, frozen=True):
-    """How an attempt failed: the reason, and the exit code where there was one."""
-
-    reason: str
-    exit_code: int | None = None
 
 
 class Decision(msgspec.Struct, frozen=True):
@@ -43,7 +37,7 @@ def decide(replica: Replica, failure: Failure, plan: Plan) -> Decision:
                 return _by_rule(rule, replica, own)
     if failure.reason in INFRASTRUCTURE:
         return Decision("retry", counts=False)
-    if own.retries is not None and _is_meant(own.retries, failure) and replica.retries < own.retries.limit:
+    if own.retries is not None and is_meant(own.retries, failure) and replica.retries < own.retries.limit:
         return Decision("retry", delay(own.retries, replica.retries))
     return Decision("fail")
 
@@ -88,7 +82,8 @@ def _by_rule(rule: FailureRule, replica: Replica, own: Policies) -> Decision:
     return Decision("retry", 0.0 if own.retries is None else delay(own.retries, replica.retries))
 
 
-def _is_meant(retries: Retries, failure: Failure) -> bool:
+def is_meant(retries: Retries, failure: Failure) -> bool:
+    """Whether a failure is one that is tried again."""
     condition = retries.on
     if condition is None:
         return True

@@ -14,8 +14,8 @@ import msgspec
 from jobman.control import happenings as h
 from jobman.control import keeping
 from jobman.control.batch import Batch
+from jobman.control.causes import Failure
 from jobman.control.conductor import UNHEALTHY, Conductor
-from jobman.control.failures import Failure
 from jobman.control.line import Ask, Line
 from jobman.control.live import LiveJob
 from jobman.control.states import State

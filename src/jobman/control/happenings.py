@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from jobman.control.failures import Failure
+from jobman.control.causes import Failure
 
 
 class Happening(msgspec.Struct, frozen=True, tag=True):

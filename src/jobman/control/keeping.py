@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from jobman.control.causes import Failure
 from jobman.control.conductor import Conductor
-from jobman.control.failures import Failure
 from jobman.control.runs import Replica, Run, Scope
 from jobman.control.states import State
 from jobman.control.store.records import JobRecord, ReplicaRecord, TaskRecord
@@ -35,8 +35,8 @@ def job_state(conductor: Conductor) -> dict[str, Any]:
     state["verdict"] = conductor.verdict
     state["root"] = [conductor.root.failed, conductor.root.stopping]
     state["done"] = sorted(conductor.done)
-    if conductor.failure is not None:
-        key, failure = conductor.failure
+    if conductor.root.failure is not None:
+        key, failure = conductor.root.failure
         state["failure"] = [key, failure.reason, failure.exit_code]
     return state
 
@@ -90,7 +90,7 @@ def restore(
     conductor.verdict = _state(known.get("verdict"))
     if "failure" in known:
         key, reason, exit_code = known["failure"]
-        conductor.failure = (key, Failure(reason, exit_code))
+        conductor.root.failure = (key, Failure(reason, exit_code))
     if job.state in ("succeeded", "failed", "cancelled"):
         conductor.outcome = State(job.state)
     conductor.root.failed, conductor.root.stopping = known.get("root", (False, False))
@@ -128,6 +128,9 @@ def _bring_back(
             setattr(replica, name, record.life[name])
     run.begun -= was_done
     conductor.reinstate(replica, State(record.state))
+    if replica.state is State.FAILED:
+        run.failure = run.failure or (replica.key, Failure(replica.reason or "exit", replica.exit_code))
+        conductor.first_failure = conductor.first_failure or run.failure
     if "scope" in record.life:
         replica.scope = conductor.open(replica)
         replica.scope.failed, replica.scope.stopping = record.life["scope"]

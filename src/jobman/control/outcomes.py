@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from jobman.control.conditions import Edges
 from jobman.control.runs import Run, Scope
 from jobman.control.states import State
 from jobman.plan.model import Plan
@@ -48,9 +49,24 @@ def verdict_of_job(tasks: Mapping[State, int], plan: Plan) -> State | None:
     return None
 
 
-def outcome_of_scope(scope: Scope) -> State:
-    """What a scope that is over came to; services do not count."""
-    outcomes = {run.outcome for run in scope.order if not run.unit.service}
-    if scope.failed or State.FAILED in outcomes:
+def outcome_of_scope(scope: Scope, edges: Edges) -> State:
+    """What a scope that is over came to. Services count only through those who needed them."""
+    work = [run for run in scope.order if not run.unit.service]
+    outcomes = {run.outcome for run in work}
+    if scope.failed or State.FAILED in outcomes or any(_was_let_down(run, edges) for run in work):
         return State.FAILED
-    return State.CANCELLED if State.CANCELLED in outcomes else State.SUCCEEDED
+    if State.CANCELLED in outcomes:
+        return State.CANCELLED
+    due = [run for run in work if run.unit.when == "success"]
+    return State.SKIPPED if due and all(run.outcome is State.SKIPPED for run in due) else State.SUCCEEDED
+
+
+def _was_let_down(run: Run, edges: Edges) -> bool:
+    """Whether a run never began because a service it needs had failed."""
+    if run.outcome is not State.SKIPPED:
+        return False
+    needed = (run.scope.find(after) for after, when in edges.get(run.unit.id, ()) if when in _NEEDS)
+    return any(other is not None and other.unit.service and other.count(State.FAILED) for other in needed)
+
+
+_NEEDS = ("success", "started", "ready")

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from heapq import heappop, heappush
 
+from jobman.control.causes import Cause
 from jobman.control.states import FINAL, LEGAL, OCCUPYING, IllegalChange, State
 from jobman.plan.model import Plan, Unit
 from jobman.spec.ranges import Span
@@ -87,6 +88,7 @@ class Run:
         "_again",
         "_fresh",
         "begun",
+        "failure",
         "goal",
         "outcome",
         "place",
@@ -116,6 +118,8 @@ class Run:
         self.verdict: State | None = None
         """What its outcome will be, although replicas are still being stopped."""
         self.outcome: State | None = None
+        self.failure: Cause | None = None
+        """Its first failure for good."""
 
     def __repr__(self) -> str:
         return f"<{self.scope.prefix}{self.unit.name} {self.tally}>"
@@ -236,6 +240,7 @@ class Scope:
     __slots__ = (
         "barrier",
         "failed",
+        "failure",
         "order",
         "owner",
         "prefix",
@@ -250,6 +255,8 @@ class Scope:
         self.prefix: str = "" if owner is None else f"{owner.key}/"
         self.failed = False
         """Whether it has failed whatever its runs say: a rule or a limit said so."""
+        self.failure: Cause | None = None
+        """What made it fail: the first failure of the first run in it that failed."""
         self.stopping = False
         """Whether nothing but cleanup may start in it any more."""
         parent = None if owner is None else owner.run.unit.id

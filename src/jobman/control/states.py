@@ -25,7 +25,7 @@ LEGAL: dict[State, frozenset[State]] = {
     State.WAITING: frozenset((State.QUEUED, State.CANCELLED, State.SKIPPED)),
     State.QUEUED: frozenset((State.STARTING, State.CANCELLED, State.WAITING)),
     State.STARTING: frozenset((State.RUNNING, State.STOPPING, *_ENDS)),
-    State.RUNNING: frozenset((State.STOPPING, *_ENDS)),
+    State.RUNNING: frozenset((State.STOPPING, State.SKIPPED, *_ENDS)),
     State.STOPPING: frozenset(_ENDS),
     State.RESTING: frozenset((State.WAITING, State.CANCELLED)),
     State.SUCCEEDED: frozenset(),
@@ -33,7 +33,10 @@ LEGAL: dict[State, frozenset[State]] = {
     State.CANCELLED: frozenset(),
     State.SKIPPED: frozenset(),
 }
-"""A replica rests between a failure and its next attempt; one that is queued may have to let others pass."""
+"""A replica rests between a failure and its next attempt; one that is queued may have to let others pass.
+
+A group whose tasks are all skipped is skipped itself.
+"""
 
 FINAL = frozenset(state for state, followers in LEGAL.items() if not followers)
 LIVE = frozenset((State.STARTING, State.RUNNING, State.STOPPING))

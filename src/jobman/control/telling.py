@@ -30,24 +30,28 @@ def words_for(change: Change, replica: Replica | None, job: LiveJob) -> str:
         case State.STOPPING:
             return _why_stopping(replica)
         case State.RESTING:
-            return f"{how_it_ended(replica, attempt)}; it is tried again{_when(replica)}"
+            return f"{_end_of(change, attempt)}; it is tried again{_when(replica)}"
         case State.FAILED:
-            return how_it_ended(replica, attempt)
-        case State.SUCCEEDED if replica is not None and replica.reason:
-            return f"{how_it_ended(replica, attempt)}; a rule ignores it"
+            return _end_of(change, attempt)
+        case State.SUCCEEDED if change.reason:
+            return f"{_end_of(change, attempt)}; a rule ignores it"
         case State.SKIPPED:
             return "what it waits for will not happen"
     return ""
 
 
-def how_it_ended(replica: Replica | None, attempt: AttemptRecord | None) -> str:
+def _end_of(change: Change, attempt: AttemptRecord | None) -> str:
+    return how_it_ended(change.reason, change.exit_code, attempt)
+
+
+def how_it_ended(reason: str, exit_code: int | None, attempt: AttemptRecord | None) -> str:
     """The end of an attempt that did not succeed."""
-    if replica is None or not replica.reason:
+    if not reason:
         return "it starts over"
-    said = _REASONS.get(replica.reason, replica.reason)
-    if replica.reason == "exit" and replica.exit_code is not None:
-        said = f"exit code {replica.exit_code}"
-    elif replica.reason == "signal" and attempt is not None and attempt.signal is not None:
+    said = _REASONS.get(reason, reason)
+    if reason == "exit" and exit_code is not None:
+        said = f"exit code {exit_code}"
+    elif reason == "signal" and attempt is not None and attempt.signal is not None:
         said = f"ended by {_signal_name(attempt.signal)}"
     message = attempt.message if attempt is not None else ""
     return f"{said}: {message}" if message else said
@@ -113,8 +117,4 @@ def job_reason(job: LiveJob) -> str:
     key, failure = conductor.failure
     if not key:
         return failure.reason
-    try:
-        replica: Replica | None = conductor.replica(key)
-    except KeyError:
-        replica = None
-    return f"{key}: {how_it_ended(replica, job.attempts.get(key))}"
+    return f"{key}: {how_it_ended(failure.reason, failure.exit_code, job.attempts.get(key))}"
