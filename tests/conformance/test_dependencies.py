@@ -107,7 +107,6 @@ def test_started_waits_for_the_start_only(engine: Engine) -> None:
     assert outcome.tells("long.0 started", "eager.0 started", "long.0 succeeded")
 
 
-@pytest.mark.xfail(strict=True, reason="what could not be started counts as started")
 @pytest.mark.parametrize(
     "document",
     [
@@ -205,7 +204,6 @@ def test_a_task_in_a_group_may_wait_for_one_outside(engine: Engine) -> None:
     assert outcome.tells("data.0 succeeded", "work.0/use.0 started")
 
 
-@pytest.mark.xfail(strict=True, reason="a group of skipped tasks has succeeded")
 def test_a_group_in_which_everything_was_skipped_is_skipped_and_so_on(engine: Engine) -> None:
     outcome = engine.run("""
         version: 1
@@ -228,7 +226,6 @@ def test_a_group_in_which_everything_was_skipped_is_skipped_and_so_on(engine: En
     assert outcome.lines() == []
 
 
-@pytest.mark.xfail(strict=True, reason="what is skipped is not told of")
 def test_the_story_says_what_was_skipped(engine: Engine) -> None:
     outcome = engine.run("""
         version: 1

@@ -88,7 +88,6 @@ def test_a_held_group_with_a_cleanup_can_be_cancelled(engine: Engine, suspend: s
     assert job.wait().state == "cancelled"
 
 
-@pytest.mark.xfail(strict=True, reason="a replica in it still waits when the job is over")
 def test_a_group_that_waits_for_its_next_try_can_be_cancelled(engine: Engine) -> None:
     job = engine.submit("""
         version: 1

@@ -176,10 +176,6 @@ def test_a_rule_of_the_document_reaches_every_task(engine: Engine) -> None:
     assert outcome.outcomes == {"shot": "succeeded", "bad": "failed"}
 
 
-FORGIVEN = pytest.mark.xfail(strict=True, reason="the first failure ever stays the job's own")
-
-
-@FORGIVEN
 @pytest.mark.parametrize(
     "document",
     [

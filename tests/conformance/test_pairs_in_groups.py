@@ -1,5 +1,6 @@
 """Features in pairs, inside groups: where one meets another."""
 
+
 from tests.conformance.engines import Engine
 
 

@@ -1,7 +1,5 @@
 """Trying again: how often, after which failures, and in place."""
 
-import pytest
-
 from tests.conformance.engines import Engine
 
 
@@ -139,7 +137,6 @@ def test_the_documents_retries_run_the_whole_job_again(engine: Engine) -> None:
     assert outcome.outcomes == {"good": "succeeded", "bad": "succeeded"}
 
 
-@pytest.mark.xfail(strict=True, reason="the document's retries are for every failure")
 def test_the_documents_retries_are_for_the_failures_that_are_meant(engine: Engine) -> None:
     outcome = engine.run("""
         version: 1
@@ -150,9 +147,6 @@ def test_the_documents_retries_are_for_the_failures_that_are_meant(engine: Engin
     assert outcome.exit_codes("bad.0") == [3]
 
 
-@pytest.mark.xfail(
-    strict=True, reason="the exit code of a group is known only for the first failure of the job"
-)
 def test_every_group_is_tried_again_by_its_own_exit_code(engine: Engine) -> None:
     outcome = engine.run("""
         version: 1

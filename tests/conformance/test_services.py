@@ -1,7 +1,5 @@
 """Services: beside the others, never waited for, stopped when their scope is over."""
 
-import pytest
-
 from tests.conformance.engines import Engine
 
 
@@ -125,7 +123,6 @@ def test_a_service_may_have_replicas_and_all_of_them_are_stopped(engine: Engine)
         assert outcome.tells("work.0 succeeded", f"pool.{number} stopping")
 
 
-@pytest.mark.xfail(strict=True, reason="what is skipped does not fail a job, and neither does a service")
 def test_a_job_whose_work_was_skipped_because_its_service_failed_has_failed(engine: Engine) -> None:
     outcome = engine.run("""
         version: 1

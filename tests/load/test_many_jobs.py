@@ -39,7 +39,7 @@ def client(places):
 
 def submit_many(client, number, threads=4):
     submission = Submission(document=SHORT, settings=TINY, cwd="/", environment={"PATH": os.environ["PATH"]})
-    ids = [[] for _ in range(threads)]
+    ids: list[list[str]] = [[] for _ in range(threads)]
 
     def work(found):
         for _ in range(number // threads):

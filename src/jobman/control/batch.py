@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from typing import Any
 
 from jobman.control.store.records import Changes, EventRecord
@@ -22,8 +21,6 @@ class Batch:
         """Who is to be answered after the commit, and with what."""
         self.fresh: dict[str, asyncio.Future[Any]] = {}
         """Submissions in it: they can still be taken back while nothing is committed."""
-        self.finished: list[str] = []
-        self.afterwards: list[Callable[[], None]] = []
 
     @property
     def is_empty(self) -> bool:

@@ -265,6 +265,8 @@ class Conductor(Books):
             self._end_scope(self.root)
         elif decision.action == "restart-group" and owner is not None:
             owner.restarting = "failure"
+            scope = replica.run.scope
+            scope.failure = scope.failure or replica.run.failure
             self._end_scope(replica.run.scope, also_cleanup=True)
 
     # -- stopping ---------------------------------------------------------------------------------

@@ -198,7 +198,19 @@ class Floor:
         if outcome == "failed":
             record.exit_code = (failure[1].exit_code if failure is not None else None) or 1
         self.event(job, batch, f"job-{outcome}", message=record.reason)
-        batch.finished.append(job.id)
+        self._close_records(job, batch)
+
+    def _close_records(self, job: LiveJob, batch: Batch) -> None:
+        """Replicas that were to start over when the job ended are cancelled with it."""
+        conductor = job.conductor
+        for key, attempt in conductor.attempts.items():
+            try:
+                conductor.run_of(key)
+            except KeyError:
+                unit = "/".join(step.rpartition(".")[0] for step in key.split("/"))
+                record = keeping.cleared_record(key, unit, attempt, job.id)
+                record.state, record.since = State.CANCELLED, self.clock()
+                batch.changes.replicas[job.id, key] = record
 
     def hear(self, report: base.Report, batch: Batch) -> None:
         """News from the host."""

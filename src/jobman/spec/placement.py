@@ -64,7 +64,7 @@ class Placement(Record, frozen=True, kw_only=True):
             Forms("a topology level", scalar=_SpreadBy(), mapping=Of(Spread)), "evenly over a topology level"
         ),
     ] = None
-    exclusive: Annotated[bool, Key(Flag(), "nothing else on its nodes: each replica has them for itself")] = False
+    exclusive: Annotated[bool, Key(Flag(), "nothing else on its nodes: each replica has its own")] = False
 
 
 class Runtime(Record, frozen=True, kw_only=True, rename={"class_": "class"}):

@@ -296,7 +296,7 @@ def test_a_killed_container_leaves_nothing_behind(house):
     house.launch(order)
     eventually(lambda: house.running(order) and house.out(order) == "up\n")
     (name,) = containers(order)
-    assert [info.container for info in house.engine.copies(order.job)] == [name]
+    assert [info.container for info in house.engine.copies(order.job)] == [f"podman:{name}"]
     house.stop(order)
     assert house.over(order).reason == "signal"
     assert containers(order) == []

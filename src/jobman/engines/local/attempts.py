@@ -32,6 +32,8 @@ class Attempt:
         self.verdict: Verdict | None = None
         """Where the engine itself had to end it."""
         self.is_running = False
+        self.is_told = False
+        """Whether it was said that it runs."""
         self.why_stopped = ""
 
     @property

@@ -312,8 +312,12 @@ class LocalEngine:
             again = min(pause * 2, 0.1)
             asyncio.get_running_loop().call_later(pause, self._tell_when_it_runs, attempt, again)
             return
-        self._report(attempt.running())
+        self._tell_start(attempt)
         self._begin_to_look(attempt)
+
+    def _tell_start(self, attempt: Attempt) -> None:
+        attempt.is_told = True
+        self._report(attempt.running())
 
     def _ended(self, attempt: Attempt, copy: Copy, end: Exit) -> None:
         if copy.container is not None and end.reason == "exit":
@@ -401,18 +405,26 @@ class LocalEngine:
 
     def _tell_end(self, attempt: Attempt) -> None:
         del self._attempts[attempt.address]
-        self._report(attempt.over())
+        over = attempt.over()
+        if attempt.is_running and not attempt.is_told and over.reason not in _NEVER_RAN:
+            self._tell_start(attempt)
+        self._report(over)
 
 
+_NEVER_RAN = ("launch-failed", "stage-failed")
 _LAUNCHER = b"jobman.engines.local.launcher"
 
 
 def has_become(pid: int) -> bool:
-    """Whether a copy is its command by now, and no longer a fork of the launcher; or has ended."""
+    """Whether a copy is its command by now, and no longer a fork of the launcher.
+
+    Of one that has ended nobody can tell; its end will.
+    """
     try:
-        return _LAUNCHER not in Path(f"/proc/{pid}/cmdline").read_bytes()
+        said = Path(f"/proc/{pid}/cmdline").read_bytes()
     except OSError:
-        return True
+        return False
+    return bool(said) and _LAUNCHER not in said
 
 
 def _write_variables(copies: Sequence[Copy]) -> None:
