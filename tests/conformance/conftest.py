@@ -18,7 +18,8 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
             name: [pytest.mark.component(opening.component)] if opening.component else []
             for name, opening in ENGINES.items()
         }
-        engines = [pytest.param(name, marks=marks) for name, marks in needs.items()]
+        # Each scenario starts real processes: all of them together are too many for the inner loop.
+        engines = [pytest.param(name, marks=[pytest.mark.slow, *marks]) for name, marks in needs.items()]
         metafunc.parametrize("engine", engines, indirect=True)
 
 

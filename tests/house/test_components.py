@@ -57,6 +57,7 @@ def test_cluster(number):
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("workers", [(), ("-n", "2")], ids=["one process", "xdist"])
 def test_a_run_ends_with_one_line_per_component(pytester, lab, workers):
     result = run(pytester, TWO_TESTS_EACH, *workers)
@@ -67,6 +68,7 @@ def test_a_run_ends_with_one_line_per_component(pytester, lab, workers):
     ]
 
 
+@pytest.mark.slow
 def test_a_component_nobody_selected_is_still_listed(pytester, lab):
     assert report(run(pytester, TWO_TESTS_EACH, "-m", "not component")) == [
         "  cluster   not run: no such thing on this machine",
@@ -74,6 +76,7 @@ def test_a_component_nobody_selected_is_still_listed(pytester, lab):
     ]
 
 
+@pytest.mark.slow
 def test_a_failing_test_has_met_its_component(pytester, lab):
     source = """
 import pytest
@@ -93,6 +96,7 @@ def test_setup(connection):
     assert report(run(pytester, source))[-1] == "  database  ran (2 tests)"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("mark", "body"),
     [

@@ -30,6 +30,7 @@ def written(data, document):
     return data.draw(some.texts(data.draw(some.spoken(document))))
 
 
+@pytest.mark.slow
 @given(st.data(), some.documents())
 @settings(max_examples=100, deadline=None)
 def test_a_plan_is_read_back_as_it_was_printed(data, document):
@@ -38,6 +39,7 @@ def test_a_plan_is_read_back_as_it_was_printed(data, document):
     assert plan_from_json(plan.to_json()).to_json() == plan.to_json()
 
 
+@pytest.mark.slow
 @given(st.data(), some.documents())
 @settings(max_examples=100, deadline=None)
 def test_one_meaning_has_one_digest_however_it_is_written(data, document):
@@ -89,6 +91,7 @@ CHANGES = [
 ]
 
 
+@pytest.mark.slow
 @given(st.data(), some.documents(), st.sampled_from(CHANGES))
 @settings(max_examples=100, deadline=None)
 def test_another_meaning_has_another_digest(data, document, change):
@@ -97,6 +100,7 @@ def test_another_meaning_has_another_digest(data, document, change):
     assert plan_of(written(data, document)).digest != plan_of(written(data, other)).digest
 
 
+@pytest.mark.slow
 @given(st.data(), some.documents())
 @settings(max_examples=50, deadline=None)
 def test_a_plan_that_was_changed_by_hand_is_refused(data, document):

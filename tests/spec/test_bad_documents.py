@@ -159,6 +159,7 @@ def test_a_path_with_a_zero_character_is_a_problem_and_no_crash():
     assert only(load("a\0b").problems).code == "JS006"
 
 
+@pytest.mark.slow
 def test_a_million_values_are_too_many():
     assert codes_of("[" + "1," * MAX_NODES + "1]") == ["JS011"]
 

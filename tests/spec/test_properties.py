@@ -3,6 +3,7 @@
 import string
 from pathlib import Path
 
+import pytest
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
@@ -134,6 +135,7 @@ def test_no_data_makes_the_reader_raise(data, value):
     assert_complete(problems, text)
 
 
+@pytest.mark.slow
 @given(st.data(), some.documents())
 @settings(max_examples=150, deadline=None)
 def test_a_valid_document_has_no_error_however_it_is_written(data, document):
