@@ -55,6 +55,7 @@ format: $(VENV) ## write the code in the one style
 	$(BIN)/ruff format
 
 bench: $(VENV) ## measure, each number beside its peer's
+	@lab/slurm up >/dev/null || true
 	$(BIN)/python -m bench
 
 docs: $(VENV) ## write the generated pages again

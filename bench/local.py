@@ -163,7 +163,7 @@ def _milliseconds(arguments: list[str]) -> float:
     times = []
     for _ in range(ROUNDS + 1):
         began = time.perf_counter()
-        subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         times.append(time.perf_counter() - began)
     return 1000 * median(times[1:])
 

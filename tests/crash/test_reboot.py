@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import subprocess
+from collections.abc import Iterator
+
 import msgspec
 import pytest
 
 from jobman.engines.local.records import boot_id
+from jobman.engines.local.trees import Process, facts
 from tests.crash.machine import Machine, until
 
 pytestmark = pytest.mark.slow
@@ -13,24 +17,35 @@ pytestmark = pytest.mark.slow
 EARLIER = "01234567-89ab-cdef-0123-456789abcdef"
 
 
-def reboot(machine: Machine) -> None:
-    """All processes end at once; the pids in the records may belong to anybody now."""
+@pytest.fixture
+def stranger() -> Iterator[Process]:
+    """A process that has nothing to do with jobs, and has the pid that one of them had before."""
+    with subprocess.Popen(["sleep", "600"], start_new_session=True) as process:
+        known = facts(process.pid)
+        assert known is not None
+        yield Process(process.pid, known.ticks)
+        assert process.poll() is None, "nobody harmed it"
+        process.kill()
+
+
+def reboot(machine: Machine, stranger: Process) -> None:
+    """All processes end at once, and their pids are given to others."""
     machine.kill_everybody()
     for path, started in machine.victims.on_record().items():
-        _, _, more = path.read_bytes().partition(b"\n")
-        earlier = msgspec.structs.replace(started, boot=EARLIER, pid=1, ticks=0)
         assert started.boot == boot_id()
+        _, _, more = path.read_bytes().partition(b"\n")
+        earlier = msgspec.structs.replace(
+            started, boot=EARLIER, pid=stranger.pid, ticks=stranger.ticks, shim=stranger
+        )
         path.write_bytes(msgspec.json.encode(earlier) + b"\n" + more)
-    for path in machine.places.state.glob("*.sock*"):
-        assert path.exists(), "what was left behind is there"
 
 
-def test_what_ran_is_lost_and_tried_again_without_counting(machine: Machine) -> None:
+def test_what_ran_is_lost_and_tried_again_without_counting(machine: Machine, stranger: Process) -> None:
     # It may not be retried for any failure of its own.
     script = "echo $JOBMAN_ATTEMPT; [ $JOBMAN_ATTEMPT = 2 ] || sleep 600; end 0"
     job = machine.submit(machine.ledger.task(script, replicas=2), virtual="1x2")
     machine.is_running(job, 2)
-    reboot(machine)
+    reboot(machine, stranger)
     assert machine.wait(job).state == "succeeded"
     for key in ("main.0", "main.1"):
         first, second = machine.attempts(job, key)
@@ -41,18 +56,18 @@ def test_what_ran_is_lost_and_tried_again_without_counting(machine: Machine) -> 
     machine.leaves_nothing()
 
 
-def test_a_retry_that_was_counted_before_still_counts(machine: Machine) -> None:
+def test_a_retry_that_was_counted_before_still_counts(machine: Machine, stranger: Process) -> None:
     script = "[ $JOBMAN_ATTEMPT != 2 ] || sleep 600; end 7"
     job = machine.submit(machine.ledger.task(script, retries={"limit": 2, "delay": "0.1s"}))
     until(lambda: len(machine.ledger.entries(job=job)) == 2, "the second attempt")
-    reboot(machine)
+    reboot(machine, stranger)
     assert machine.wait(job).state == "failed"
     found = [(one.attempt, one.reason, one.exit_code) for one in machine.attempts(job)]
     assert found == [(1, "exit", 7), (2, "node-lost", None), (3, "exit", 7), (4, "exit", 7)]
     machine.leaves_nothing()
 
 
-def test_what_ended_before_stays_as_it_was(machine: Machine) -> None:
+def test_what_ended_before_stays_as_it_was(machine: Machine, stranger: Process) -> None:
     job = machine.submit(
         machine.ledger.task("echo done; end 0", name="first"),
         machine.ledger.task(
@@ -61,14 +76,14 @@ def test_what_ended_before_stays_as_it_was(machine: Machine) -> None:
     )
     until(lambda: len(machine.ledger.entries(job=job)) == 2, "the second task")
     machine.kill_service()
-    reboot(machine)
+    reboot(machine, stranger)
     assert machine.wait(job).exit_code == 5
     assert machine.codes(job) == {"first.0": [0], "second.0": [None, 5]}
     assert machine.output(job, task="first") == ["done"]
     machine.leaves_nothing()
 
 
-def test_a_service_is_started_again_with_its_group(machine: Machine) -> None:
+def test_a_service_is_started_again_with_its_group(machine: Machine, stranger: Process) -> None:
     group = {
         "name": "pair",
         "tasks": [
@@ -82,24 +97,24 @@ def test_a_service_is_started_again_with_its_group(machine: Machine) -> None:
     }
     job = machine.submit(groups=[group], virtual="1x2")
     machine.has_started(job, 2)
-    reboot(machine)
+    reboot(machine, stranger)
     assert machine.wait(job).state == "succeeded"
     assert len(machine.ledger.entries(job=job)) == 4
     machine.leaves_nothing()
 
 
 @pytest.mark.parametrize("act", ["cancel", "hold"])
-def test_what_was_decided_before_holds_after_it(machine: Machine, act: str) -> None:
+def test_what_was_decided_before_holds_after_it(machine: Machine, stranger: Process, act: str) -> None:
     job = machine.submit(machine.ledger.task("sleep 600"), hold=act == "hold")
     if act == "cancel":
         machine.is_running(job)
         machine.arm("director.before-acts=kill")
         machine.ask(lambda client: client.cancel(job))
-        reboot(machine)
+        reboot(machine, stranger)
         assert machine.wait(job).state == "cancelled"
         assert len(machine.attempts(job)) == 1
     else:
-        reboot(machine)
+        reboot(machine, stranger)
         assert machine.details(job).held
         assert machine.attempts(job) == []
     assert machine.ledger.twice() == []
