@@ -1,6 +1,5 @@
 """Features in pairs, inside groups: where one meets another."""
 
-
 from tests.conformance.engines import Engine
 
 

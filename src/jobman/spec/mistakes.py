@@ -82,13 +82,15 @@ def text_of(source: Source, number: int) -> str:
 
 
 def _unclosed(
-    _what: str, _line: int, _column: int, source: Source, problems: Problems, error: Any
+    _what: str, line: int, column: int, source: Source, problems: Problems, error: Any
 ) -> Repair | None:
     """A quote or a bracket that never ends: the place to look at is where it was opened."""
     context = error.context or ""
     mark = error.context_mark
     if mark is None:
         return None
+    if "flow" in context and (repair := _missing_comma(line, column, source, problems)):
+        return repair
     opened = {"quoted scalar": "quote", "flow sequence": "[", "flow mapping": "{"}
     for words, name in opened.items():
         if words in context:
@@ -96,6 +98,33 @@ def _unclosed(
             _add(problems, source, "JS022", mark.line + 1, mark.column + 1, opened=shown or name)
             return ()
     return None
+
+
+def _missing_comma(line: int, column: int, source: Source, problems: Problems) -> Repair:
+    """Two entries of a `{…}` or `[…]` with nothing between them: a quoted text where a comma should be."""
+    if text_of(source, line)[column - 1 : column] not in _QUOTES or not source.line_starts:
+        return ()
+    here = source.line_starts[line - 1] + column - 1
+    before = source.text[:here].rstrip()
+    if not before or not (before[-1].isalnum() or before[-1] in _ENDS_OF_ENTRIES):
+        return ()
+    fix = (Edit(len(before), len(before), ","),)
+    what = "a comma is missing before this entry"
+    _add(
+        problems,
+        source,
+        "JS020",
+        line,
+        column,
+        fix=fix,
+        what=what,
+        hint="write `,` behind the entry before it",
+    )
+    return fix
+
+
+_QUOTES = ('"', "'")
+_ENDS_OF_ENTRIES = "\"'}]"
 
 
 def _indentation(
