@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from jobman.client import Client
 
-gate = typer.Typer(no_args_is_help=True, help="Open the gates that a job waits for.")
+gate = typer.Typer(add_completion=False, no_args_is_help=True, help="Open the gates that a job waits for.")
 
 
 def cancel(context: typer.Context, jobs: Jobs = None, named: JobName = None, output: Output = None) -> None:

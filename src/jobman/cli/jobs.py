@@ -148,10 +148,9 @@ def state_cell(job: Job) -> Cell:
 
 
 def progress_of(counts: dict[str, int]) -> str:
-    """`3/8`: replicas that are over, of all."""
-    total = sum(count for state, count in counts.items() if state != "retried")
-    over = sum(counts.get(state, 0) for state in ("succeeded", "failed", "cancelled", "skipped"))
-    return f"{over:,}/{total:,}" if total else ""
+    """`3/8`: replicas that have succeeded, of all."""
+    total = sum(count for state, count in counts.items() if state not in ("retried", "frozen"))
+    return f"{counts.get('succeeded', 0):,}/{total:,}" if total else ""
 
 
 def time_of(job: Job) -> str:

@@ -13,7 +13,9 @@ from jobman.cli.state import ExitCode, State, emit, say
 if TYPE_CHECKING:
     from jobman.control.answers import Status
 
-service = typer.Typer(no_args_is_help=True, help="Show, start or stop your own service.")
+service = typer.Typer(
+    add_completion=False, no_args_is_help=True, help="Show, start or stop your own service."
+)
 
 
 @service.command("status")

@@ -10,7 +10,9 @@ import typer
 from jobman.cli.options import Output, Utc
 from jobman.cli.state import State, emit, say
 
-token = typer.Typer(no_args_is_help=True, help="Manage who may speak to a shared service.")
+token = typer.Typer(
+    add_completion=False, no_args_is_help=True, help="Manage who may speak to a shared service."
+)
 
 
 @token.command("add")

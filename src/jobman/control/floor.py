@@ -38,6 +38,8 @@ from jobman.sched.wishes import Wishes
 from jobman.spec.quantities import Moment
 from jobman.spec.shapes import Alternatives
 
+_LATE = 1.0
+"""Seconds after its last attempt by which a job has ended for another reason than that."""
 _NEVER_BEGAN = ("launch-failed", "stage-failed")
 """Reasons of attempts whose command never ran."""
 
@@ -191,7 +193,9 @@ class Floor:
     def _finish(self, job: LiveJob, outcome: str, batch: Batch) -> None:
         record = job.record
         record.state = outcome
-        record.ended_at = self.clock()
+        record.ended_at = max(job.last_end, record.started_at or 0.0) or self.clock()
+        if self.clock() - record.ended_at > _LATE:
+            record.ended_at = self.clock()
         record.reason = job_reason(job)
         failure = job.conductor.failure
         record.exit_code = 0 if outcome == "succeeded" else None
@@ -239,6 +243,7 @@ class Floor:
         if record is None or record.attempt != report.attempt:
             return
         record.started_at = record.started_at or report.at
+        self._note_start(job, report.at)
         batch.changes.attempts[job.id, report.key, report.attempt] = record
         self._keep_outputs(job, report.key, report.attempt, report.outputs, batch, ended=False)
         if report.ports:
@@ -246,6 +251,11 @@ class Floor:
             index = int(report.key.rpartition(".")[2])
             job.peers[report.key] = base.Peer(unit.name, index, "localhost", report.ports)
             self._keep_ports(job, report, batch)
+
+    def _note_start(self, job: LiveJob, at: float) -> None:
+        """A job starts with its first attempt, not with the moment one hears of it."""
+        if job.record.started_at is None or at < job.record.started_at:
+            job.record.started_at = at
 
     def _keep_ports(self, job: LiveJob, report: base.Running, batch: Batch) -> None:
         """Ports are part of what a replica holds: others must find them also after a restart."""
@@ -283,8 +293,10 @@ class Floor:
         record = job.attempts.get(report.key)
         if record is None or record.attempt != report.attempt or record.ended_at is not None:
             return
-        record.ended_at = report.at
+        record.ended_at = job.last_end = report.at
         record.started_at = record.started_at or report.started_at
+        if report.started_at is not None and report.reason not in _NEVER_BEGAN:
+            self._note_start(job, report.started_at)
         for name in ("exit_code", "signal", "reason", "message", "cpu_seconds", "max_rss", "result"):
             setattr(record, name, getattr(report, name))
         why = job.conductor.replica(report.key).stopping_for

@@ -42,6 +42,8 @@ class LiveJob:
         self.complaints: dict[str, str] = {}
         """What the checks of replicas found, until their attempts are over."""
         self.retried = 0
+        self.last_end = 0.0
+        """When its last attempt ended."""
 
     @property
     def id(self) -> str:
