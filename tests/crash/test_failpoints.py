@@ -167,9 +167,16 @@ class Life:
         elif job.state in FINAL_STATES:
             known.end = job.state
             assert job.state == ("cancelled" if known.is_cancelled else known.kind.end)
+            self._check_events(known)
         else:
             assert job.held == known.is_held
             assert known.is_open == all(self.machine.details(known.id).gates.values())
+
+    def _check_events(self, known: Known) -> None:
+        kinds = [event.kind for event in self.machine.ask(lambda client: list(client.events(known.id)))]
+        assert kinds.count("submitted") == 1
+        assert kinds.count(f"job-{known.end}") == 1
+        assert kinds[-1] == f"job-{known.end}"
 
     def _check_attempts(self, known: Known) -> None:
         attempts = {(one.replica, one.attempt): one for one in self.machine.attempts(known.id)}

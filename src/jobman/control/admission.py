@@ -184,7 +184,11 @@ def refuse_misfits(plan: Plan, fitting: Fitting, host: Host) -> None:
 
 def refuse_features(plan: Plan, host: Host, *, no_container: bool) -> None:
     """Refuse a plan that asks for what the engine cannot do."""
-    refused = list(host.refusals(plan, no_container=no_container))
+    refuse(host.refusals(plan, no_container=no_container), host)
+
+
+def refuse(refused: Sequence[Refused], host: Host) -> None:
+    """Refuse what an engine does not do, if there is any of it."""
     if refused:
         said = "; ".join(map(_words, refused[:5]))
         raise Refusal(

@@ -43,6 +43,7 @@ from jobman.engines import base
 
 log = logging.getLogger("jobman.director")
 _MOST_AT_ONCE = 500
+_TIDY = 60.0
 _NO_TIME = 0.03
 """Seconds after which somebody may want to see output as it is written."""
 
@@ -75,6 +76,7 @@ class Director:
         self._timer: asyncio.TimerHandle | None = None
         self._writer: Writer | None = None
         self._worker: asyncio.Task[None] | None = None
+        self._sweeping: asyncio.Task[None] | None = None
         self._soon_watched: dict[str, asyncio.TimerHandle] = {}
         self._unanswered: set[asyncio.Future[Any]] = set()
         self._keys: dict[tuple[str, str], asyncio.Future[Any]] = {}
@@ -105,6 +107,8 @@ class Director:
             self._worker.cancel()
             with contextlib.suppress(asyncio.CancelledError, Exception):
                 await self._worker
+        if self._sweeping is not None:
+            self._sweeping.cancel()
         for timer in (self._timer, *self._soon_watched.values()):
             if timer is not None:
                 timer.cancel()
@@ -277,9 +281,9 @@ class Director:
     async def _submit(self, submission: answers.Submission, owner: str, key: str | None) -> answers.Submitted:
         print_of_it = fingerprint(submission)
         if len(submission.document) > LARGE or submission.rerun_of is not None:
-            admitted = await asyncio.to_thread(self._intake.admit, submission)
+            admitted = await asyncio.to_thread(self._intake.admit, submission, owner)
         else:
-            admitted = self._intake.admit(submission)
+            admitted = self._intake.admit(submission, owner)
         warnings = plain(admitted.warnings)
         if submission.dry_run:
             records = self._records(admitted, owner, None)
@@ -367,6 +371,17 @@ class Director:
 
         await self.host.forget(job_id)
         await self._ask(forget)
+        self._sweep_later()
+
+    def _sweep_later(self) -> None:
+        """Some time after jobs were deleted, remove the environments that only they had used."""
+        if self._sweeping is None or self._sweeping.done():
+            self._sweeping = asyncio.create_task(self._sweep())
+
+    async def _sweep(self) -> None:
+        await asyncio.sleep(_TIDY)
+        used = await asyncio.to_thread(self.store.environments)
+        await asyncio.to_thread(self.host.sweep, used)
 
     async def _act(self, job_id: str, happening: h.Happening, kind: str, words: str) -> None:
         if job_id not in self._floor.jobs and await self._was_done(job_id, kind):

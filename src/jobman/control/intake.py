@@ -14,6 +14,7 @@ from jobman.control.admission import (
     Fitting,
     Reader,
     SettingsShelf,
+    refuse,
     refuse_features,
     refuse_misfits,
     renamed,
@@ -21,7 +22,7 @@ from jobman.control.admission import (
 from jobman.control.refusals import Refusal
 from jobman.control.store.records import JobRecord
 from jobman.control.store.store import Store
-from jobman.engines.base import Host
+from jobman.engines.base import Account, Host
 from jobman.plan.model import Plan
 from jobman.plan.nodes import ClusterNode
 from jobman.settings import Settings
@@ -36,6 +37,7 @@ class Admitted(msgspec.Struct, kw_only=True):
     warnings: list[Problem]
     settings: Settings
     nodes: Sequence[ClusterNode]
+    account: Account | None = None
     done: list[str] = []
     """Replicas that count as succeeded from the beginning."""
 
@@ -50,8 +52,9 @@ class Intake:
         self._reader = Reader()
         self._fitting = Fitting(list(host.nodes()))
 
-    def admit(self, submission: answers.Submission) -> Admitted:
+    def admit(self, submission: answers.Submission, owner: str) -> Admitted:
         """Everything that has to be right before a job is entered; raises a Refusal."""
+        account = self._account(owner)
         done: list[str] = []
         if submission.rerun_of is not None:
             submission, done = self._again(submission)
@@ -60,6 +63,9 @@ class Intake:
         if submission.name is not None:
             plans = renamed(plans, submission.name)
         fitting = self._fit(plans, submission)
+        if account is not None:
+            for plan in plans:
+                refuse(self._host.refusals_for(plan, account), self._host)
         return Admitted(
             submission=submission,
             plans=plans,
@@ -67,7 +73,15 @@ class Intake:
             settings=settings,
             nodes=fitting.nodes,
             done=done,
+            account=account,
         )
+
+    def _account(self, owner: str) -> Account | None:
+        try:
+            return self._host.account_of(owner)
+        except PermissionError as error:
+            advice = "ask whoever runs the service for an account on its machine"
+            raise Refusal("forbidden", str(error), advice) from error
 
     def _fit(self, plans: list[Plan], submission: answers.Submission) -> Fitting:
         fitting = self._fitting
@@ -138,7 +152,7 @@ class Intake:
             digest=plan.digest,
             cwd=submission.cwd or "/",
             environment=environment,
-            options=_options(submission, plan, admitted.settings),
+            options=_options(submission, plan, admitted),
         )
 
 
@@ -148,7 +162,7 @@ def fingerprint(submission: answers.Submission) -> str:
     return hashlib.sha256(msgspec.json.encode(bare, order="deterministic")).hexdigest()
 
 
-def _options(submission: answers.Submission, plan: Plan, settings: Settings) -> dict[str, Any]:
+def _options(submission: answers.Submission, plan: Plan, admitted: Admitted) -> dict[str, Any]:
     options: dict[str, Any] = {"file": submission.file}
     for name in ("parameters", "virtual", "no_container", "rerun_of", "settings"):
         if getattr(submission, name):
@@ -157,7 +171,9 @@ def _options(submission: answers.Submission, plan: Plan, settings: Settings) -> 
         options["given_name"] = submission.name
     classes = {unit.policies.priority for unit in plan.units} - {None, plan.policies.priority}
     if classes:
-        options["weights"] = {name: settings.priority(name) for name in classes}
+        options["weights"] = {name: admitted.settings.priority(name) for name in classes}
+    if admitted.account is not None:
+        options["account"] = msgspec.to_builtins(admitted.account)
     return options
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import cached_property
 
+import msgspec
+
 from jobman.control.conductor import Conductor
 from jobman.control.line import Line
 from jobman.control.runs import Replica
@@ -15,6 +17,7 @@ from jobman.plan.nodes import ClusterNode
 from jobman.plan.replicas import for_replica
 from jobman.sched.allocation import Allocation, Slot
 from jobman.sched.wishes import Wishes, wishes_for
+from jobman.spec.access import Security
 from jobman.spec.shapes import Alternatives
 
 
@@ -76,6 +79,7 @@ class LiveJob:
         allocation = self._allocation(replica)
         around = self._around(key)
         nodes = dict.fromkeys(held.node for held in (around or allocation).held)
+        unit = for_replica(replica.run.unit, replica.index)
         return Order(
             job=self.id,
             job_name=self.record.name,
@@ -83,7 +87,7 @@ class LiveJob:
             key=key,
             attempt=replica.attempt,
             index=replica.index,
-            unit=for_replica(replica.run.unit, replica.index),
+            unit=self._as_its_owner(unit),
             allocation=allocation,
             nodes=tuple(nodes),
             virtual=self.record.options.get("virtual"),
@@ -93,6 +97,15 @@ class LiveJob:
             peers=peers,
             no_container=self.record.options.get("no_container", False),
         )
+
+    def _as_its_owner(self, unit: Unit) -> Unit:
+        """A unit that runs with the account of the job's owner, where that is not the service's own."""
+        account = self.record.options.get("account")
+        if account is None:
+            return unit
+        security = msgspec.structs.replace(unit.policies.security or Security(), **account)
+        policies = msgspec.structs.replace(unit.policies, security=security)
+        return msgspec.structs.replace(unit, policies=policies)
 
     def _allocation(self, replica: Replica) -> Allocation:
         known = self.allocations.get(replica.key)

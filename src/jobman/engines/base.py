@@ -6,7 +6,7 @@ call may be made again: job, replica and attempt name what is meant, and an atte
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Protocol
 
 import msgspec
@@ -25,6 +25,14 @@ class Refused(msgspec.Struct, frozen=True):
     feature: str
     units: tuple[str, ...]
     note: str
+
+
+class Account(msgspec.Struct, frozen=True):
+    """Somebody else than the service, as whom copies are to run."""
+
+    uid: int
+    gid: int
+    groups: tuple[int, ...] = ()
 
 
 class Peer(msgspec.Struct, frozen=True):
@@ -149,6 +157,15 @@ class Host(Protocol):
     def refusals(self, plan: Plan, *, no_container: bool = False) -> Sequence[Refused]:
         """What of a plan it cannot do."""
 
+    def account_of(self, owner: str) -> Account | None:
+        """As whom the copies of an owner run; None for the service's own account.
+
+        Raises PermissionError where they cannot run here at all.
+        """
+
+    def refusals_for(self, plan: Plan, account: Account) -> Sequence[Refused]:
+        """What of a plan it does not do for somebody else than the service itself."""
+
     async def start(self, report: Callable[[Report], None]) -> None:
         """Get ready; `report` is called in the event loop with all news from now on."""
 
@@ -176,6 +193,9 @@ class Host(Protocol):
 
     async def forget(self, job: str) -> None:
         """Remove everything a job that is over left behind."""
+
+    def sweep(self, used: Collection[str]) -> None:
+        """Remove the environments of submission that are no longer used, unless they are quite new."""
 
     def keep_environment(self, environment: Mapping[str, str]) -> str:
         """Keep an environment of submission; returns the digest it is found by."""

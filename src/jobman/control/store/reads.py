@@ -180,6 +180,12 @@ class Reads:
         found = self._all(EventRecord, query.order_by(order).limit(limit))
         return found[::-1] if last else found
 
+    def environments(self) -> set[str]:
+        """The environments of submission that jobs refer to."""
+        column = jobs.c.environment
+        with self._database.read() as connection:
+            return set(connection.execute(select(column).where(column.is_not(None)).distinct()).scalars())
+
     # the store as a whole
 
     def unfinished(self) -> Unfinished:

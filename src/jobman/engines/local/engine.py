@@ -8,14 +8,14 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from jobman.engines import base
-from jobman.engines.local import features, private
+from jobman.engines.local import accounts, features, private
 from jobman.engines.local.attempts import Attempt, given_up, named, never_began
 from jobman.engines.local.calls import remove_container
 from jobman.engines.local.compile import compile_order, is_contained, output_paths
@@ -89,6 +89,15 @@ class LocalEngine:
             units = tuple(unit.id for unit in users(plan, "image") if unit.kind == "task" and not unit.local)
             found += [base.Refused("image", units, missing(os.environ))] if units else []
         return found
+
+    def account_of(self, owner: str) -> base.Account | None:
+        return accounts.account_of(owner)
+
+    def refusals_for(self, plan: Plan, account: base.Account) -> Sequence[base.Refused]:
+        return list(accounts.refusals_for(plan, account))
+
+    def sweep(self, used: Collection[str]) -> None:
+        self._preparer.environments.sweep(used)
 
     def keep_environment(self, environment: Mapping[str, str]) -> str:
         return self._preparer.environments.keep(environment)

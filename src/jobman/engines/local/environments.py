@@ -5,7 +5,9 @@ from __future__ import annotations
 import hashlib
 import os
 import pwd
-from collections.abc import Mapping
+import time
+from collections.abc import Collection, Mapping
+from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
 
@@ -14,6 +16,7 @@ import msgspec
 OWN_PREFIX = "JOBMAN_"
 _OF_THE_SHELL = frozenset(("_", "SHLVL", "PWD", "OLDPWD"))
 _DEFAULT_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+_NEW = 600.0
 _ENCODER = msgspec.json.Encoder(order="deterministic")
 
 
@@ -29,13 +32,24 @@ class Environments:
         content = _ENCODER.encode(portable(environment))
         digest = hashlib.sha256(content).hexdigest()
         path = self._folder / digest
-        if not path.exists():
+        if path.exists():
+            os.utime(path)  # it is in use again, and must not be swept away
+        else:
             self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             draft = self._folder / f".{digest}.{os.getpid()}"
             draft.touch(mode=0o600)
             draft.write_bytes(content)
             draft.replace(path)
         return digest
+
+    def sweep(self, used: Collection[str]) -> None:
+        """Remove what is not among those in use; new ones may belong to a submission that is under way."""
+        if not self._folder.is_dir():
+            return
+        for path in self._folder.iterdir():
+            with suppress(FileNotFoundError):
+                if path.name not in used and time.time() - path.stat().st_mtime > _NEW:
+                    path.unlink()
 
     def read(self, digest: str) -> dict[str, str]:
         """The environment of a digest; raises LookupError where it is not kept."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -68,6 +68,19 @@ class MemoryEngine:
         """What can be played can be had."""
         del plan, no_container
         return ()
+
+    def account_of(self, owner: str) -> base.Account | None:
+        """Nobody runs anything."""
+        del owner
+        return None
+
+    def refusals_for(self, plan: Plan, account: base.Account) -> Sequence[base.Refused]:
+        del plan, account
+        return ()
+
+    def sweep(self, used: Collection[str]) -> None:
+        """Nothing is kept."""
+        del used
 
     async def start(self, report: Callable[[base.Report], None]) -> None:
         self._report = report
