@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from jobman.client import Client, Unreachable
 from jobman.control.answers import FINAL_STATES, Attempt, Details, Job, Submission
-from jobman.control.embedded import ensure_service
+from jobman.control.embedded import ensure_service, wait_until_gone
 from jobman.control.failpoints import VARIABLE
 from jobman.control.places import Places
 from jobman.control.store.store import Store
@@ -79,6 +79,8 @@ class Machine:
 
     def kill_service(self) -> None:
         kill_all(self.victims.services())
+        # Its threads may hold the socket for a moment longer.
+        assert wait_until_gone(self.places)
 
     def kill_launcher(self) -> None:
         kill_all(self.victims.launchers())

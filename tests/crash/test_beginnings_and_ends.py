@@ -53,7 +53,7 @@ def test_a_group_whose_time_is_over_while_no_service_lives_is_ended_by_the_next(
         "tasks": [machine.ledger.task("exec sleep 600")],
     }
     job = machine.submit(groups=[group])
-    machine.is_running(job, 2)
+    machine.is_running(job)
     machine.kill_service()
     until(lambda: machine.ledger.path.stat().st_mtime + 4 < time.time(), "the end of its time")
     assert machine.wait(job).state == "failed"
@@ -144,7 +144,7 @@ class TestFollowing:
         follower = threading.Thread(target=follow, daemon=True)
         follower.start()
         for attempt in (1, 3, 5):
-            until(lambda attempt=attempt: len(machine.attempts(job)) >= attempt, f"attempt {attempt}")
+            machine.has_started(job, attempt)
             machine.kill_service()
         machine.wait(job)
         follower.join(60)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from jobman.client import Refused
+from jobman.client import Refused, Unreachable
 from tests.crash.entry import DATABASE
 from tests.crash.machine import Machine, until
 from tests.lab.test_postgres import Server
@@ -65,7 +65,7 @@ def test_a_service_that_starts_while_it_is_gone_says_so_and_the_next_goes_on(
     assert server("down").returncode == 0
     machine.kill_service()
     go.touch()
-    with pytest.raises(Exception, match="could not start") as raised:
+    with pytest.raises(Unreachable, match="could not start") as raised:
         machine.start()
     assert "cannot be reached" in raised.value.advice
     assert server("up").returncode == 0

@@ -50,13 +50,15 @@ def _lay(source: Source, settings: Settings, problems: Problems) -> WrittenFlavo
 
     from jobman.settings.load import Settings
     from jobman.settings.model import WRITTEN
-    from jobman.spec.problems import SpecError
+    from jobman.spec.problems import Place, SpecError
     from jobman.spec.reading import BAD, Reading
     from jobman.spec.yaml import QUOTED, compose
 
     nodes, source = compose(source, problems)
     reading = Reading(source, problems)
-    if problems.has_errors or not nodes:
+    if not nodes and not problems.has_errors:
+        problems.add("JS213", Place(source.name, 1, 1, 1, 2), noun="the flavor")
+    if problems.has_errors:
         raise SpecError(problems)
     # Wrapped in nodes rather than in text, so that places are those of what was written.
     key = ScalarNode(QUOTED, "flavors", nodes[0].start_mark, nodes[0].start_mark)

@@ -167,6 +167,9 @@ class Fitting:
         return self._known[question]
 
 
+_NEVER = "never, even when everything is free: "
+
+
 def refuse_misfits(plan: Plan, fitting: Fitting, host: Host) -> None:
     """Refuse a plan that could never start, with what would help."""
     misfits = fitting.misfits(plan)
@@ -177,7 +180,7 @@ def refuse_misfits(plan: Plan, fitting: Fitting, host: Host) -> None:
             if virtual
             else "`jobman nodes` shows what there is"
         )
-        said = "; ".join(f"{unit.id}: {why}" for unit, why in misfits[:3])
+        said = "; ".join(f"{unit.id}: {why.removeprefix(_NEVER)}" for unit, why in misfits[:3])
         more = f"; and {len(misfits) - 3} more" if len(misfits) > 3 else ""
         raise Refusal("does-not-fit", f"the job can never start here: {said}{more}", advice)
 

@@ -147,6 +147,7 @@ class Conductor(Books):
     def _begin_attempt(self, replica: Replica) -> None:
         replica.attempt += 1
         self.attempts[replica.key] = replica.attempt
+        replica.run.retried += replica.attempt > 1
         replica.exit_code, replica.reason, replica.extended = None, "", 0.0
         self._change(replica, State.STARTING)
 

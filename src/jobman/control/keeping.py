@@ -49,7 +49,10 @@ def task_record(run: Run, job: str) -> TaskRecord:
         unit=run.unit.id,
         verdict=run.verdict,
         outcome=run.outcome,
-        counts={str(state): count for state, count in run.tally.items() if count},
+        counts={
+            **{str(state): count for state, count in run.tally.items() if count},
+            **({"retried": run.retried} if run.retried else {}),
+        },
     )
 
 
@@ -108,6 +111,7 @@ def _bring_back_runs(scope: Scope, records: Mapping[tuple[str, str], TaskRecord]
         record = records.get((scope.prefix.rstrip("/"), run.unit.id))
         if record is not None:
             run.verdict, run.outcome = _state(record.verdict), _state(record.outcome)
+            run.retried = record.counts.get("retried", 0)
 
 
 def _bring_back(

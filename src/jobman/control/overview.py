@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from math import inf
+
 from jobman.control import answers
 from jobman.control.floor import Floor
 from jobman.control.live import LiveJob
-from jobman.plan.model import Plan
+from jobman.plan.model import Plan, Unit
+from jobman.sched.allocation import Allocation
+from jobman.sched.placement import Pool
 
 
 def nodes(floor: Floor) -> list[answers.Node]:
@@ -51,19 +55,43 @@ def queue(floor: Floor, owner: str) -> list[answers.QueueRow]:
 
 
 def _next_start(floor: Floor, job: LiveJob) -> str:
-    """When another job like this could start, in words."""
+    """When another job like this could start, in words; by the limits of what runs now."""
     unit = next((unit for unit in job.plan.units if unit.parent is None and unit.alternatives), None)
     if unit is None:
         return "now"
     ahead = len(floor.line)
-    fits = any(floor.line.pool.fits_now(parts) for parts in unit.alternatives)
-    if fits and not ahead:
-        return "now"
-    ends = [r.due for other in floor.jobs.values() for r in other.conductor.live() if r.due is not None]
-    said = f"behind {ahead} waiting" if ahead else "when something that runs ends"
-    if ends:
-        said += f"; the next limit is in {max(0.0, min(ends) - floor.clock()):.0f} s"
-    return said
+    behind = f", behind {ahead} that wait" if ahead else ""
+    if any(floor.line.pool.fits_now(parts) for parts in unit.alternatives):
+        return f"now{behind}"
+    moment = _when_it_fits(floor, unit)
+    if moment is None:
+        return f"when something without a time limit ends{behind}"
+    return f"in at most {_in_words(max(0.0, moment - floor.clock()))}{behind}"
+
+
+def _when_it_fits(floor: Floor, unit: Unit) -> float | None:
+    """When there is room for a unit at the latest, if everything that runs uses all of its time."""
+    pool = Pool(floor.nodes.values())
+    ends: list[tuple[float, int, Allocation]] = []
+    for job in floor.jobs.values():
+        for key, (_, allocation) in job.allocations.items():
+            if "/" not in key and job.line is None and key not in job.untaken:
+                due = job.conductor.replica(key).due
+                pool.take(allocation)
+                ends.append((inf if due is None else due, len(ends), allocation))
+    for due, _, allocation in sorted(ends):
+        if due == inf:
+            return None
+        pool.give_back(allocation)
+        if any(pool.fits_now(parts) for parts in unit.alternatives):
+            return due
+    return None
+
+
+def _in_words(seconds: float) -> str:
+    if seconds < 120:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
 
 
 def _resources(plan: Plan) -> dict[str, float]:

@@ -94,6 +94,7 @@ class Run:
         "place",
         "ready",
         "replicas",
+        "retried",
         "scope",
         "tally",
         "unit",
@@ -112,6 +113,8 @@ class Run:
         self.tally: dict[State, int] = {State.WAITING: unit.replicas}
         self.begun = 0
         self.ready = 0
+        self.retried = 0
+        """Attempts of its replicas beyond their first."""
         self.goal = _goal(unit)
         self.wanted: dict[State, int] = {}
         """States of the replicas its goal asks for, waiting ones apart."""

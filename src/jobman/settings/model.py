@@ -30,11 +30,10 @@ class Amounts(Names):
         amounts = super().read(node, reading)
         if amounts is BAD:
             return BAD
-        for name, text in amounts.items():
-            if amount_of(name, text) is None:
-                reading.report("JS422", child(node, name), text=text, name=name)
-                return BAD
-        return amounts
+        wrong = [(name, text) for name, text in amounts.items() if amount_of(name, text) is None]
+        for name, text in wrong:
+            reading.report("JS422", child(node, name), text=text, name=name)
+        return BAD if wrong else amounts
 
 
 def amount_of(name: str, text: str) -> int | float | None:

@@ -16,6 +16,7 @@ from jobman.engines.local.tries import Try, try_check
 from jobman.spec.checks import Check, Checks
 
 Kind = Literal["started", "ready"]
+_EAGER = 0.05
 
 
 class Probes:
@@ -77,7 +78,7 @@ class Probes:
         return False
 
     async def _watch_readiness(self, check: Check, copy: Copy, ago: float) -> None:
-        async for problem, row in self._rows(check, copy, ago):
+        async for problem, row in self._rows(check, copy, ago, eager=True):
             if row >= (check.failures if problem else check.successes):
                 self._note("ready", copy, good=not problem)
 
@@ -87,8 +88,14 @@ class Probes:
                 self._give_up("alive", copy, problem, row)
                 return
 
-    async def _rows(self, check: Check, copy: Copy, ago: float) -> AsyncIterator[tuple[str, int]]:
-        """Try for ever: what was wrong, and how many tries in a row ended like this one."""
+    async def _rows(
+        self, check: Check, copy: Copy, ago: float, *, eager: bool = False
+    ) -> AsyncIterator[tuple[str, int]]:
+        """Try for ever: what was wrong, and how many tries in a row ended like this one.
+
+        Until the first success, whoever is eager does not wait as long as it will later.
+        """
+        pause = _EAGER if eager else check.every
         await asyncio.sleep(max(0.0, check.delay - ago))
         last, row = None, 0
         while True:
@@ -99,7 +106,8 @@ class Probes:
                 row = row + 1 if bool(problem) is last else 1
                 last = bool(problem)
                 yield problem, row
-            await asyncio.sleep(check.every)
+            pause = check.every if last is False else min(check.every, pause * 2)
+            await asyncio.sleep(pause)
 
     def _note(self, kind: Kind, copy: Copy, *, good: bool) -> None:
         """One copy counts as good from now on, or as bad; told only where the attempt changes by it."""

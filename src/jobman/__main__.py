@@ -1,0 +1,5 @@
+"""`python -m jobman`: the command line."""
+
+from jobman.cli.main import main
+
+main()
