@@ -1,4 +1,5 @@
 """A table of counters: a line with a name is answered with the name's new count."""
+
 import collections
 import os
 import socketserver
