@@ -7,9 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.control.conftest import new_postgres
-from tests.crash.entry import DATABASE
-from tests.crash.machine import Machine
+from tests.crash.machine import Machine, machine_on
 
 POSTGRES = pytest.param("postgres", marks=pytest.mark.component("postgres"))
 
@@ -25,23 +23,12 @@ def _environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 @pytest.fixture
 def machine(tmp_path: Path) -> Iterator[Machine]:
     """A machine whose service keeps its store in its folder."""
-    made = Machine(tmp_path)
-    yield made
-    made.close()
+    with machine_on("sqlite", tmp_path) as made:
+        yield made
 
 
 @pytest.fixture(params=["sqlite", POSTGRES])
-def either(
-    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[Machine]:
+def either(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Machine]:
     """A machine of each kind."""
-    if request.param == "sqlite":
-        made = Machine(tmp_path)
+    with machine_on(request.param, tmp_path) as made:
         yield made
-        made.close()
-        return
-    with new_postgres() as url:
-        monkeypatch.setenv(DATABASE, url)
-        made = Machine(tmp_path, url)
-        yield made
-        made.close()

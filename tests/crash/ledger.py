@@ -56,7 +56,7 @@ class Ledger:
     def entries(self, what: str = "start", job: str | None = None) -> list[Entry]:
         """The lines of one kind, in the order in which they were written."""
         try:
-            lines = self.path.read_text().splitlines()
+            *lines, _ = self.path.read_text().split("\n")
         except FileNotFoundError:
             return []
         found = [_entry(line) for line in lines]

@@ -5,9 +5,11 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
+
+import pytest
 
 from jobman.client import Client, Unreachable
 from jobman.control.answers import FINAL_STATES, Attempt, Details, Job, Submission
@@ -15,10 +17,11 @@ from jobman.control.embedded import ensure_service, wait_until_gone
 from jobman.control.failpoints import VARIABLE
 from jobman.control.places import Places
 from jobman.control.store.store import Store
-from jobman.engines.local.trees import Process
-from tests.crash.entry import ARMED
+from jobman.engines.local.trees import Process, process_alive
+from tests.control.conftest import new_postgres
+from tests.crash.entry import ARMED, DATABASE
 from tests.crash.ledger import Ledger
-from tests.crash.victims import Victims, is_alive, kill
+from tests.crash.victims import Victims, kill
 
 PATIENCE = 60.0
 """For one thing to happen, on a machine that has much else to do."""
@@ -61,7 +64,8 @@ class Machine:
 
     def start(self, failpoints: str = "") -> None:
         """Start the service; where it is started again later, the failpoints are forgotten."""
-        with _variables({VARIABLE: failpoints}):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv(VARIABLE, failpoints)
             ensure_service(self.places, _ENTRY)
 
     def arm(self, failpoints: str) -> None:
@@ -97,10 +101,6 @@ class Machine:
             return not found
 
         until(gone, "the end of everybody")
-
-    def service_is_dead(self) -> bool:
-        """Wait for a service that is to die by itself."""
-        return until(lambda: not self.victims.services(), "the end of the service")
 
     # -- asking ----------------------------------------------------------------------------------------
 
@@ -161,7 +161,7 @@ class Machine:
 
         return until(over, f"the end of {job}", seconds)
 
-    def has_started(self, job: str, copies: int = 1) -> list[int]:
+    def wait_for_start(self, job: str, copies: int = 1) -> list[int]:
         """Wait until copies of a job say so in the ledger; returns their processes."""
 
         def started() -> list[int]:
@@ -171,9 +171,9 @@ class Machine:
 
         return until(started, f"the start of {copies} copies")
 
-    def is_running(self, job: str, copies: int = 1) -> bool:
+    def wait_until_running(self, job: str, copies: int = 1) -> bool:
         """Wait until the service knows that replicas of a job run."""
-        self.has_started(job, copies)
+        self.wait_for_start(job, copies)
         return until(
             lambda: list(self.states(job).values()).count("running") >= copies, f"that {job} is running"
         )
@@ -207,22 +207,20 @@ class Machine:
         self.kill_everybody()
 
 
+@contextmanager
+def machine_on(database: str, folder: Path) -> Iterator[Machine]:
+    """A machine whose store is on `sqlite` or `postgres`, and which is gone afterwards."""
+    with ExitStack() as stack:
+        url = None if database == "sqlite" else stack.enter_context(new_postgres())
+        if url is not None:
+            stack.enter_context(pytest.MonkeyPatch.context()).setenv(DATABASE, url)
+        machine = Machine(folder, url)
+        stack.callback(machine.close)
+        yield machine
+
+
 def kill_all(processes: list[Process]) -> None:
     """kill -9, and wait for their end."""
     for process in processes:
         kill(process)
-    until(lambda: not any(map(is_alive, processes)), "the end of those that were killed")
-
-
-@contextmanager
-def _variables(values: dict[str, str]) -> Iterator[None]:
-    before = {name: os.environ.get(name) for name in values}
-    os.environ.update(values)
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            if value is None:
-                del os.environ[name]
-            else:
-                os.environ[name] = value
+    until(lambda: not any(process_alive(*each) for each in processes), "the end of those that were killed")

@@ -53,7 +53,7 @@ def test_a_group_whose_time_is_over_while_no_service_lives_is_ended_by_the_next(
         "tasks": [machine.ledger.task("exec sleep 600")],
     }
     job = machine.submit(groups=[group])
-    machine.is_running(job)
+    machine.wait_until_running(job)
     machine.kill_service()
     until(lambda: machine.ledger.path.stat().st_mtime + 4 < time.time(), "the end of its time")
     assert machine.wait(job).state == "failed"
@@ -62,7 +62,7 @@ def test_a_group_whose_time_is_over_while_no_service_lives_is_ended_by_the_next(
 
 def test_more_time_does_not_add_up_over_restarts(machine: Machine) -> None:
     job = machine.submit(machine.ledger.task("exec sleep 600", attributes={"duration": "6s"}))
-    machine.is_running(job)
+    machine.wait_until_running(job)
     machine.ask(lambda client: client.extend(job, 2))
     machine.restart()
     machine.restart()
@@ -77,7 +77,7 @@ def test_what_becomes_ready_after_the_restart_is_noticed(machine: Machine) -> No
     server = machine.ledger.task("exec sleep 600", name="server", service=True, checks=checks)
     work = machine.ledger.task("end 0", name="work", depends_on=[{"name": "server", "when": "ready"}])
     job = machine.submit(groups=[{"name": "pair", "tasks": [server, work]}], virtual="1x2")
-    machine.has_started(job)
+    machine.wait_for_start(job)
     machine.restart()
     assert [one.task for one in machine.ledger.entries(job=job)] == ["server"]
     ready.touch()
@@ -96,7 +96,7 @@ def test_what_was_ready_before_the_restart_still_is(machine: Machine) -> None:
         depends_on=[{"name": "server", "when": "ready"}],
     )
     job = machine.submit(groups=[{"name": "pair", "tasks": [server, work]}], virtual="1x2")
-    machine.has_started(job, 2)
+    machine.wait_for_start(job, 2)
     machine.restart()
     (machine.folder / "go-0").touch()
     (machine.folder / "go-1").touch()
@@ -123,7 +123,7 @@ def test_a_deleted_job_leaves_no_files_although_the_service_died_in_between(mach
 def test_a_service_that_is_told_to_stop_leaves_its_copies_running(machine: Machine) -> None:
     go = machine.folder / "go"
     job = machine.submit(machine.ledger.task(f"until_told {go}; end 3"))
-    machine.is_running(job)
+    machine.wait_until_running(job)
     machine.client.stop(force=True)
     until(lambda: not machine.victims.services(), "the end of the service")
     go.touch()
@@ -144,7 +144,7 @@ class TestFollowing:
         follower = threading.Thread(target=follow, daemon=True)
         follower.start()
         for attempt in (1, 3, 5):
-            machine.has_started(job, attempt)
+            machine.wait_for_start(job, attempt)
             machine.kill_service()
         machine.wait(job)
         follower.join(60)

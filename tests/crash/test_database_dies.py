@@ -40,7 +40,7 @@ def test_what_happens_while_it_is_gone_is_written_down_when_it_is_back(
 ) -> None:
     go = machine.folder / "go"
     job = machine.submit(machine.ledger.task(f"until_told {go}; end 6"))
-    machine.is_running(job)
+    machine.wait_until_running(job)
     os.kill(server.pid(), signal.SIGKILL)
     go.touch()
     until(lambda: machine.ledger.entries("end"), "the end of the copy")
@@ -61,7 +61,7 @@ def test_a_service_that_starts_while_it_is_gone_says_so_and_the_next_goes_on(
 ) -> None:
     go = machine.folder / "go"
     job = machine.submit(machine.ledger.task(f"until_told {go}; end 6"))
-    machine.is_running(job)
+    machine.wait_until_running(job)
     assert server("down").returncode == 0
     machine.kill_service()
     go.touch()

@@ -35,7 +35,7 @@ class TestFullDisk:
     def test_what_runs_goes_on_and_its_end_is_written_when_there_is_room(self, machine: Machine) -> None:
         go = machine.folder / "go"
         job = machine.submit(machine.ledger.task(f"until_told {go}; end 6"))
-        machine.is_running(job)
+        machine.wait_until_running(job)
         machine.arm("store.before-commit=disk-full")
         go.touch()
         until(lambda: not machine.client.status().healthy, "the trouble")
@@ -56,7 +56,7 @@ class TestFullDisk:
     def test_a_service_that_dies_while_it_is_full_loses_nothing(self, machine: Machine) -> None:
         go = machine.folder / "go"
         job = machine.submit(machine.ledger.task(f"until_told {go}; end 6"))
-        machine.is_running(job)
+        machine.wait_until_running(job)
         machine.arm("store.before-commit=disk-full")
         go.touch()
         until(lambda: not machine.client.status().healthy, "the trouble")
@@ -82,7 +82,7 @@ class TestFullDisk:
         self, machine: Machine
     ) -> None:
         job = machine.submit(machine.ledger.task("sleep 600"))
-        machine.is_running(job)
+        machine.wait_until_running(job)
         machine.arm("store.after-commit=error@1-3")
         machine.ask(lambda client: client.cancel(job))
         assert machine.wait(job).state == "cancelled"
@@ -104,7 +104,7 @@ class TestFullDisk:
         machine = Machine(small_disk)
         try:
             job = machine.submit(machine.ledger.task(f"until_told {go}; end 6"))
-            machine.is_running(job)
+            machine.wait_until_running(job)
             os.system(f"dd if=/dev/zero of={small_disk}/filler bs=4k status=none 2>/dev/null")
             with pytest.raises(Refused) as raised:
                 submit_until_refused(machine)

@@ -22,7 +22,7 @@ class Crowd:
         self.go = machine.folder / "go"
         script = f"echo in; until_told {self.go}; echo out; end $JOBMAN_REPLICA"
         self.job = machine.submit(machine.ledger.task(script, replicas=MANY), virtual=f"1x{MANY}")
-        machine.is_running(self.job, MANY)
+        machine.wait_until_running(self.job, MANY)
 
     def let_go(self) -> None:
         self.go.touch()
@@ -110,7 +110,7 @@ def test_a_copy_that_ends_while_nobody_lives_is_lost_and_tried_again_without_cou
 ) -> None:
     go = machine.folder / "go"
     job = machine.submit(machine.ledger.task(f"until_told {go}; end 0"))
-    machine.is_running(job)
+    machine.wait_until_running(job)
     machine.kill_service()
     machine.kill_launcher()
     machine.kill_shims()
@@ -127,7 +127,7 @@ def test_a_copy_that_ends_while_nobody_lives_is_lost_and_tried_again_without_cou
 
 def test_a_copy_is_still_stopped_at_its_time_limit_by_the_shim_that_took_over(machine: Machine) -> None:
     job = machine.submit(machine.ledger.task("sleep 600", attributes={"duration": "4s"}))
-    machine.has_started(job)
+    machine.wait_for_start(job)
     machine.kill_shims()
     assert machine.wait(job).state == "failed"
     [attempt] = machine.attempts(job)
@@ -147,7 +147,7 @@ def test_what_a_copy_left_behind_is_ended_also_after_its_shim_died(machine: Mach
 
 def test_a_job_is_cancelled_although_its_launcher_is_just_dead(machine: Machine) -> None:
     job = machine.submit(machine.ledger.task("sleep 600"))
-    machine.is_running(job)
+    machine.wait_until_running(job)
     machine.kill_launcher()
     machine.ask(lambda client: client.cancel(job))
     assert machine.wait(job).state == "cancelled"

@@ -198,7 +198,7 @@ class Author:
             )
             self.jobs[job] = kind
             if kind.cancel:
-                self._machine.has_started(job)
+                self._machine.wait_for_start(job)
                 self._cancel(job)
 
     def _cancel(self, job: str) -> None:

@@ -44,7 +44,7 @@ def test_what_ran_is_lost_and_tried_again_without_counting(machine: Machine, str
     # It may not be retried for any failure of its own.
     script = "echo $JOBMAN_ATTEMPT; [ $JOBMAN_ATTEMPT = 2 ] || sleep 600; end 0"
     job = machine.submit(machine.ledger.task(script, replicas=2), virtual="1x2")
-    machine.is_running(job, 2)
+    machine.wait_until_running(job, 2)
     reboot(machine, stranger)
     assert machine.wait(job).state == "succeeded"
     for key in ("main.0", "main.1"):
@@ -96,7 +96,7 @@ def test_a_service_is_started_again_with_its_group(machine: Machine, stranger: P
         ],
     }
     job = machine.submit(groups=[group], virtual="1x2")
-    machine.has_started(job, 2)
+    machine.wait_for_start(job, 2)
     reboot(machine, stranger)
     assert machine.wait(job).state == "succeeded"
     assert len(machine.ledger.entries(job=job)) == 4
@@ -107,7 +107,7 @@ def test_a_service_is_started_again_with_its_group(machine: Machine, stranger: P
 def test_what_was_decided_before_holds_after_it(machine: Machine, stranger: Process, act: str) -> None:
     job = machine.submit(machine.ledger.task("sleep 600"), hold=act == "hold")
     if act == "cancel":
-        machine.is_running(job)
+        machine.wait_until_running(job)
         machine.arm("director.before-acts=kill")
         machine.ask(lambda client: client.cancel(job))
         reboot(machine, stranger)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from pathlib import Path
 
 import pytest
 
@@ -47,7 +46,7 @@ def test_copies_that_end_while_no_service_lives_are_told_right(either: Machine) 
     go = either.folder / "go"
     script = f"echo before; until_told {go}; echo after; echo oops >&2; end $((JOBMAN_REPLICA + 3))"
     job = either.submit(either.ledger.task(script, replicas=4), virtual="1x4")
-    either.is_running(job, 4)
+    either.wait_until_running(job, 4)
     either.kill_service()
     go.touch()
     until(lambda: len(either.ledger.entries("end")) == 4, "the ends of the copies")
@@ -70,7 +69,7 @@ def test_a_log_that_is_followed_has_every_line_once_over_many_services(machine: 
     follower = threading.Thread(target=follow, daemon=True)
     follower.start()
     for _ in range(3):
-        machine.is_running(job)
+        machine.wait_until_running(job)
         machine.kill_service()
     go.touch()
     machine.wait(job)
@@ -101,7 +100,7 @@ class TestWhileStopping:
         self, machine: Machine, point: str
     ) -> None:
         job = machine.submit(machine.ledger.task("sleep 600"))
-        machine.is_running(job)
+        machine.wait_until_running(job)
         machine.arm(f"{point}=kill")
         machine.ask(lambda client: client.cancel(job))
         assert machine.wait(job).state == "cancelled"
@@ -116,12 +115,14 @@ class TestWhileFrozen:
             f"while [ ! -e {machine.folder}/go ]; do echo >> {machine.folder}/count; sleep 0.02; done; end 4"
         )
         job = machine.submit(machine.ledger.task(script, suspend="freeze"))
-        machine.is_running(job)
+        machine.wait_until_running(job)
         return job
 
     def stands_still(self, machine: Machine) -> bool:
+        count = machine.folder / "count"
+        before = count.stat().st_size
         try:
-            until(lambda: moved(machine.folder / "count"), seconds=STEADY)
+            until(lambda: count.stat().st_size != before, "a step", STEADY)
         except AssertionError:
             return True
         return False
@@ -169,7 +170,7 @@ class TestWhileFrozen:
 def test_more_time_that_was_only_written_down_is_given(machine: Machine) -> None:
     script = "n=0; while [ $n -lt 80 ]; do n=$((n+1)); sleep 0.1; done; end 0"
     job = machine.submit(machine.ledger.task(script, attributes={"duration": "6s"}))
-    machine.is_running(job)
+    machine.wait_until_running(job)
     machine.arm("director.before-acts=kill")
     with pytest.raises(Unreachable, match="before the answer came"):
         machine.client.extend(job, 600)
@@ -243,23 +244,14 @@ class TestPeers:
     def test_by_the_service_that_comes_after_one_that_died_before_the_launch(self, machine: Machine) -> None:
         machine.start("director.before-acts=kill@2")  # the server runs: the caller is to be launched
         job = machine.submit(*self.tasks(machine), virtual="1x2")
-        machine.has_started(job, 2)
+        machine.wait_for_start(job, 2)
         assert self.port_is_told(machine, job)
 
     def test_by_a_service_that_takes_the_job_up(self, machine: Machine) -> None:
         server, caller = self.tasks(machine)
         job = machine.submit(server, {**caller, "gates": ["go"]}, virtual="1x2")
-        machine.is_running(job)
+        machine.wait_until_running(job)
         machine.arm("director.after-commit=kill")
         machine.ask(lambda client: client.open_gate(job, "go"))
-        machine.has_started(job, 2)
+        machine.wait_for_start(job, 2)
         assert self.port_is_told(machine, job)
-
-
-_sizes: dict[Path, int] = {}
-
-
-def moved(path: Path) -> bool:
-    """Whether a file has grown since the last look."""
-    before, _sizes[path] = _sizes.get(path), path.stat().st_size
-    return before is not None and before != _sizes[path]

@@ -44,7 +44,7 @@ class TestOneDatabase:
     ) -> None:
         go = either.folder / "go"
         job = either.submit(either.ledger.task(f"until_told {go}; end 3"))
-        either.is_running(job)
+        either.wait_until_running(job)
         with pytest.raises(Unreachable) as raised:
             other.start()
         assert f"run in the state folder {either.places.state}" in raised.value.advice
@@ -64,7 +64,7 @@ class TestOneFolder:
     def test_a_service_that_was_forgotten_is_fenced_and_harms_nobody(self, machine: Machine) -> None:
         go = machine.folder / "go"
         job = machine.submit(machine.ledger.task(f"until_told {go}; end 3", replicas=2), virtual="1x2")
-        machine.is_running(job, 2)
+        machine.wait_until_running(job, 2)
         [forgotten] = machine.victims.services()
         self.remove_the_traces(machine)
         machine.start()

@@ -11,7 +11,7 @@ from pathlib import Path
 import msgspec
 
 from jobman.engines.local.records import Started
-from jobman.engines.local.trees import Process, facts, process_alive, send
+from jobman.engines.local.trees import Process, facts, send
 
 
 def kill(process: Process) -> bool:
@@ -106,7 +106,3 @@ def _read(path: Path) -> Started | None:
     with suppress(OSError, msgspec.MsgspecError, IndexError):
         return msgspec.json.decode(path.read_bytes().splitlines()[0], type=Started)
     return None
-
-
-def is_alive(process: Process) -> bool:
-    return process_alive(*process)
