@@ -244,6 +244,8 @@ def end_of(attempt: Attempt) -> tuple[str, str]:
     """How an attempt ended, in words and in a colour."""
     if attempt.ended_at is None:
         return "running", _style("running")
+    if attempt.reason not in ("", "exit", "signal"):
+        return attempt.reason, "red"
     if attempt.signal:
         return f"signal {attempt.signal}", "red"
     if attempt.exit_code:

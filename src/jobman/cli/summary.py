@@ -29,6 +29,7 @@ class Failed(NamedTuple):
 
     replica: Replica
     words: list[str]
+    message: str = ""
 
 
 class Span(NamedTuple):
@@ -128,7 +129,17 @@ def _failures(client: Client, job: Details) -> list[Failed]:
     groups = {task.unit for task in job.tasks if task.kind == "group"}
     found = (each for each in client.replicas(job.id, state="failed") if each.unit not in groups)
     replicas = islice(found, _MOST_FAILURES)
-    return [Failed(replica, _last_words(client, job.id, replica)) for replica in replicas]
+    return [
+        Failed(replica, _last_words(client, job.id, replica), _message(client, job.id, replica))
+        for replica in replicas
+    ]
+
+
+def _message(client: Client, job: str, replica: Replica) -> str:
+    """What was said of the end of its last attempt."""
+    if replica.reason in ("", "exit"):
+        return ""
+    return next((each.message for each in [*client.attempts(job, replica=replica.key)][-1:]), "")
 
 
 def _last_words(client: Client, job: str, replica: Replica) -> list[str]:
@@ -139,7 +150,11 @@ def _last_words(client: Client, job: str, replica: Replica) -> list[str]:
 def _tell_failure(job: Details, failed: Failed, on: bool) -> list[str]:
     replica = failed.replica
     tries = f", attempt {replica.attempt}" if replica.attempt > 1 else ""
-    how = f"exit code {replica.exit_code}" if replica.exit_code is not None else replica.reason
+    how = replica.reason
+    if replica.exit_code is not None and replica.reason in ("", "exit"):
+        how = f"exit code {replica.exit_code}"
+    elif failed.message:
+        how = f"{how}: {failed.message}"
     if job.reason.startswith(f"{replica.key}: "):
         how = job.reason.removeprefix(f"{replica.key}: ")
     bar = paint(BAR, "red", on=on)

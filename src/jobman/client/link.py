@@ -143,6 +143,8 @@ class Trials:
             if isinstance(error, Refused):
                 raise error
             message, advice = self._words
+            if type(error).__name__ == "SSLCertVerificationError":
+                advice = "Name the file of the authority that signed its certificate in SSL_CERT_FILE."
             raise Unreachable(message.format(error=_in_words(error)), advice) from error
         self._link.close()
         time.sleep(self._pause)

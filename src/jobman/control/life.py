@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from jobman.control.serving import ServeOptions
 
 log = logging.getLogger("jobman.service")
-_LOOK_SECONDS = 10.0
+_LOOK_SECONDS = 3.0
 _FAULT = 1
 
 

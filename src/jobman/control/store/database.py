@@ -21,6 +21,7 @@ _SQLITE_PRAGMAS = (
     "PRAGMA busy_timeout = 10000",
     "PRAGMA synchronous = FULL",
     "PRAGMA foreign_keys = ON",
+    "PRAGMA secure_delete = ON",  # a deleted document is gone, not only out of sight
     "PRAGMA temp_store = MEMORY",
     # What the log grew to in a rush is given back.
     "PRAGMA journal_size_limit = 67108864",

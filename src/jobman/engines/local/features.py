@@ -179,7 +179,7 @@ def refusals(plan: Plan, *, no_container: bool = False, root: bool | None = None
 
 
 def _unenforceable(plan: Plan, *, no_container: bool) -> list[Refused]:
-    """What nobody can hold a bare process to."""
+    """What nobody can hold a bare process to, and what a container would give away."""
     bare = {unit.id for unit in plan.units if no_container or unit.local or not unit.image}
     found = []
     for kind in VOLUME_KINDS:
@@ -190,6 +190,10 @@ def _unenforceable(plan: Plan, *, no_container: bool) -> list[Refused]:
         )
         if units:
             found.append(Refused(f"volumes.{kind}", units, "without an `image` nothing keeps it `read_only`"))
+    for feature in ("secrets", "env_from"):
+        if units := _using(plan, feature, lambda unit: unit.id not in bare and _has_secret_variables(unit)):
+            note = "a container keeps its variables where others may find them; give the secret a `path`"
+            found.append(Refused(feature, units, note))
     if units := _using(plan, "security", lambda unit: unit.id in bare and _is_filtered(unit)):
         found.append(Refused("security", units, "`seccomp` and `read_only_root` need an `image`"))
     return found
@@ -197,6 +201,12 @@ def _unenforceable(plan: Plan, *, no_container: bool) -> list[Refused]:
 
 def _has_read_only(unit: Unit, kind: str) -> bool:
     return any(volume.kind == kind and volume.read_only for volume in unit.policies.volumes)
+
+
+def _has_secret_variables(unit: Unit) -> bool:
+    policies = unit.policies
+    by_variable = any(secret.variable is not None for secret in policies.secrets)
+    return by_variable or any(origin.secret is not None for origin in policies.env_from)
 
 
 def _is_filtered(unit: Unit) -> bool:
