@@ -28,11 +28,6 @@ DOCUMENTS = {
         tasks:
         - {name: task, command: ["true"], runtime: gvisor}
     """,
-    "identity": """
-        version: 1
-        tasks:
-        - {name: task, command: ["true"], identity: analyst}
-    """,
     "devices": """
         version: 1
         tasks:
@@ -82,7 +77,7 @@ def test_a_refusal_names_every_feature_and_who_asked_for_it(engine: Engine) -> N
             version: 1
             tasks:
             - {name: fine, command: ["true"]}
-            - {name: odd, command: ["true"], scheduler: fluence, identity: analyst}
+            - {name: odd, command: ["true"], scheduler: fluence, identity: nobody-here}
             - {name: strange, command: ["true"], devices: [fpga]}
         """)
     assert refused.value.code == "cannot"

@@ -1,5 +1,6 @@
 """The security context of the copies."""
 
+import getpass
 import os
 
 import pytest
@@ -8,6 +9,19 @@ from jobman.client import Refused
 from tests.conformance.engines import Engine
 
 AS_ROOT = os.geteuid() == 0
+
+
+def test_an_identity_is_an_account_the_copies_act_as(engine: Engine) -> None:
+    outcome = engine.run(
+        """
+        version: 1
+        parameters: {me: root}
+        tasks:
+        - {name: who, command: [id, -un], identity: "{{me}}"}
+    """,
+        parameters={"me": getpass.getuser()},
+    )
+    assert outcome.lines("who.0") == [getpass.getuser()]
 
 
 def test_a_umask_shapes_the_modes_of_new_files(engine: Engine) -> None:

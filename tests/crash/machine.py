@@ -69,12 +69,18 @@ class Machine:
             ensure_service(self.places, _ENTRY)
 
     def arm(self, failpoints: str) -> None:
-        """Set failpoints of the service that runs."""
+        """Set failpoints of the service that runs, or is started for this."""
         armed = self.places.state / ARMED
         draft = armed.with_suffix(".draft")
+
+        def taken() -> bool:
+            self.ask(lambda client: client.health())  # one that was armed before may just be dying
+            return not armed.exists()
+
+        self.places.make()
         draft.write_text(failpoints)
         draft.rename(armed)
-        until(lambda: not armed.exists(), "the arming of failpoints")
+        until(taken, "the arming of failpoints")
 
     def restart(self, failpoints: str = "") -> None:
         """kill -9, and another."""

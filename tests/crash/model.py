@@ -167,7 +167,6 @@ class Life:
 
     def end_well(self) -> None:
         """Whatever happened, every job comes to the end that it should have."""
-        self.machine.start()
         self.machine.arm("")
         for known in self.known:
             known.go.touch()

@@ -21,7 +21,6 @@ _DAC_OVERRIDE, _DAC_READ_SEARCH = 1, 2
 @pytest.mark.slow
 class TestFullDisk:
     def test_a_submission_is_refused_and_the_next_one_taken(self, either: Machine) -> None:
-        either.start()
         either.arm("store.before-commit=disk-full@1")
         with pytest.raises(Refused, match=r"nothing was submitted: .* is full") as raised:
             either.submit(either.ledger.task("end 0"))
@@ -67,7 +66,6 @@ class TestFullDisk:
 
     def test_a_submission_whose_commit_succeeded_after_all_is_led(self, either: Machine) -> None:
         """The answer of the database was lost, not the commit."""
-        either.start()
         either.arm("store.after-commit=error@1")
         wanted = either.submission(either.ledger.task("end 0"))
         try:

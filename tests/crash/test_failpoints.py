@@ -75,7 +75,6 @@ def steps(seed: int, point: str) -> list[Step]:
 
 def take(life: Life, step: Step, point: str) -> None:
     if step.trouble:
-        life.machine.start()
         life.machine.arm(f"{point}={step.trouble}")
     if step.kind is not None:
         life.submit(step.kind, hold=step.hold)

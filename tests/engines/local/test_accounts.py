@@ -95,3 +95,25 @@ def test_environments_that_no_job_uses_are_swept_away(tmp_path):
         os.utime(tmp_path / "environments" / digest, (1, 1))
     engine.sweep({kept})
     assert {path.name for path in (tmp_path / "environments").iterdir()} == {kept, new}
+
+
+@only_root
+def test_an_identity_is_the_account_of_that_name(tmp_path):
+    async def scene(director):
+        document = f"{WHO.strip()}\nidentity: {SOMEBODY}\n"
+        answer = await director.submit(Submission(document=document, cwd="/"), ME, None)
+        job = await ended(director, answer.jobs[0].id)
+        (record,) = [each for each in director.store.logs(job.id).items if each.stream == "stdout"]
+        return job.state, Path(record.path).read_text().split()[0]
+
+    assert direct(tmp_path, scene) == ("succeeded", SOMEBODY)
+
+
+def test_an_identity_nobody_has_is_refused(tmp_path):
+    async def scene(director):
+        with pytest.raises(Refusal) as refused:
+            document = f"{WHO.strip()}\nidentity: nobody-knows-me\n"
+            await director.submit(Submission(document=document, cwd="/"), ME, None)
+        return refused.value.code
+
+    assert direct(tmp_path, scene) == "cannot"

@@ -6,12 +6,16 @@ import os
 import pwd
 from collections.abc import Iterator
 
-from jobman.engines.base import Account, Refused
+import msgspec
+
+from jobman.engines.base import Account, Order, Refused
+from jobman.engines.local.orders import CannotRun
 from jobman.plan.features import users
 from jobman.plan.model import Plan
 from jobman.spec.access import Security
 
 _BY_THE_SERVICE = (
+    "identity",
     "image",
     "secrets",
     "env_from",
@@ -26,15 +30,30 @@ def account_of(owner: str) -> Account | None:
     if owner == _own_name():
         return None
     if os.geteuid() != 0:
-        raise PermissionError(
-            f"this service runs copies with the account {_own_name()} only, and {owner} is somebody else"
-        )
+        raise PermissionError(f"only root may run copies as {owner}; this service is {_own_name()}")
     try:
         found = pwd.getpwnam(owner)
     except KeyError:
         raise PermissionError(f"there is no account {owner} on the machine of the service") from None
     groups = os.getgrouplist(owner, found.pw_gid)
     return Account(found.pw_uid, found.pw_gid, tuple(groups))
+
+
+def as_identity(order: Order) -> Order:
+    """An order whose copies are the account its document names, unless it names a uid as well."""
+    policies = order.unit.policies
+    if policies.identity is None or (policies.security is not None and policies.security.uid is not None):
+        return order
+    try:
+        account = account_of(policies.identity)
+    except PermissionError as error:
+        raise CannotRun(str(error)) from None
+    if account is None:
+        return order
+    known = policies.security or Security()
+    security = msgspec.structs.replace(known, uid=account.uid, gid=account.gid, groups=account.groups)
+    unit = msgspec.structs.replace(order.unit, policies=msgspec.structs.replace(policies, security=security))
+    return msgspec.structs.replace(order, unit=unit)
 
 
 def refusals_for(plan: Plan, account: Account) -> Iterator[Refused]:

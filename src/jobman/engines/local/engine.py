@@ -158,8 +158,14 @@ class LocalEngine:
 
     async def launch(self, orders: Sequence[base.Order]) -> None:
         ready: list[CopyOrder] = []
-        for order in orders:
-            if order.address in self._attempts or order.address in self._preparing:
+        for written in orders:
+            if written.address in self._attempts or written.address in self._preparing:
+                continue
+            try:
+                order = accounts.as_identity(written)
+            except CannotRun as error:
+                verdict = Verdict(error.reason, error.exit_code, None, error.message)
+                self._report(never_began(written, verdict))
                 continue
             if order.allocation.slots and not self._unstarted(order):
                 ready += self._follow_again(order)

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from jobman.engines import features
 from jobman.engines.base import Refused
 from jobman.engines.features import Support, emulated, native, refused
+from jobman.engines.local.accounts import account_of
 from jobman.plan.features import users
 from jobman.plan.model import Plan, Unit
 from jobman.spec.failures import ACTIONS
@@ -120,7 +121,7 @@ _POLICIES: dict[str, Support] = {
     "scheduler": refused("jobman is the scheduler here; leave `scheduler` out"),
     "runtime.class": refused("there are no runtime classes on one machine; leave `runtime.class` out"),
     "runtime.os": native("linux only"),
-    "identity": refused("there are no service accounts on one machine; `security.uid` names a user"),
+    "identity": native("the account of this machine with that name; another than one's own needs root"),
     "secrets": native("from files that only you can read"),
     "env_from": native(),
     "profiles": native(),
@@ -172,10 +173,23 @@ def refusals(plan: Plan, *, no_container: bool = False, root: bool | None = None
     for feature, asks_too_much, note in _TOO_MUCH:
         if units := _using(plan, feature, asks_too_much):
             found.append(Refused(feature, units, note))
+    found += _unknown_identities(plan)
     found += _unenforceable(plan, no_container=no_container)
     if not (os.geteuid() == 0 if root is None else root):
         found += _forbidden(plan, no_container=no_container)
     return found
+
+
+def _unknown_identities(plan: Plan) -> list[Refused]:
+    """Units that are to act as somebody they cannot be here."""
+    found: dict[str, list[str]] = {}
+    for unit in plan.units:
+        if unit.kind == "task" and unit.policies.identity is not None:
+            try:
+                account_of(unit.policies.identity)
+            except PermissionError as error:
+                found.setdefault(str(error), []).append(unit.id)
+    return [Refused("identity", tuple(units), note) for note, units in found.items()]
 
 
 def _unenforceable(plan: Plan, *, no_container: bool) -> list[Refused]:
