@@ -111,8 +111,8 @@ def test_an_identity_is_the_account_of_that_name(tmp_path):
 
 def test_an_identity_nobody_has_is_refused(tmp_path):
     async def scene(director):
+        document = f"{WHO.strip()}\nidentity: nobody-knows-me\n"
         with pytest.raises(Refusal) as refused:
-            document = f"{WHO.strip()}\nidentity: nobody-knows-me\n"
             await director.submit(Submission(document=document, cwd="/"), ME, None)
         return refused.value.code
 
