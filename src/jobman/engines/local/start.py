@@ -23,6 +23,7 @@ NOT_FOUND = 127
 NOT_RUNNABLE = 126
 DEFAULT_PATH = "/usr/local/bin:/usr/bin:/bin"
 
+_OFTEN_IGNORED = (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGPIPE, signal.SIGXFSZ)
 _STREAM = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOCTTY
 
 
@@ -72,8 +73,10 @@ def _fail() -> NoReturn:
 
 def _detach() -> None:
     os.setsid()
-    # The others are as the system made them (see the launcher), or caught, which exec undoes.
-    signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+    # What is caught exec undoes, but not what a shell that went to the background, nohup or Python ignores.
+    for number in _OFTEN_IGNORED:
+        if signal.getsignal(number) is signal.SIG_IGN:
+            signal.signal(number, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
 
 
