@@ -218,11 +218,20 @@ def machine_on(database: str, folder: Path) -> Iterator[Machine]:
     """A machine whose store is on `sqlite` or `postgres`, and which is gone afterwards."""
     with ExitStack() as stack:
         url = None if database == "sqlite" else stack.enter_context(new_postgres())
+        yield stack.enter_context(machine_at(url, folder))
+
+
+@contextmanager
+def machine_at(url: str | None, folder: Path, ledger: Ledger | None = None) -> Iterator[Machine]:
+    """A machine whose store is at a URL, or in its folder, and which is gone afterwards."""
+    with pytest.MonkeyPatch.context() as patch:
         if url is not None:
-            stack.enter_context(pytest.MonkeyPatch.context()).setenv(DATABASE, url)
-        machine = Machine(folder, url)
-        stack.callback(machine.close)
-        yield machine
+            patch.setenv(DATABASE, url)
+        machine = Machine(folder, url, ledger)
+        try:
+            yield machine
+        finally:
+            machine.close()
 
 
 def kill_all(processes: list[Process]) -> None:

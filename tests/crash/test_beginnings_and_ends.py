@@ -8,6 +8,8 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 
@@ -129,6 +131,47 @@ def test_a_service_that_is_told_to_stop_leaves_its_copies_running(machine: Machi
     go.touch()
     assert machine.wait(job).exit_code == 3
     assert machine.codes(job) == {"main.0": [3]}
+
+
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="there is one core only")
+class TestSmallerMachine:
+    """A service that finds fewer cores than the one before it."""
+
+    @pytest.fixture
+    def one_core(self) -> Iterator[Callable[[], None]]:
+        before = os.sched_getaffinity(0)
+        yield lambda: os.sched_setaffinity(0, {min(before)})
+        os.sched_setaffinity(0, before)
+
+    def task(self, machine: Machine, script: str) -> dict[str, Any]:
+        pair = {"type": "slot", "count": 1, "with": [{"type": "core", "count": 2}]}
+        return machine.ledger.task(script, resources=pair)
+
+    def test_what_runs_on_more_runs_to_its_end(self, machine: Machine, one_core: Callable[[], None]) -> None:
+        go = machine.folder / "go"
+        job = machine.submit(self.task(machine, f"until_told {go}; end 3"))
+        machine.wait_until_running(job)
+        machine.kill_service()
+        one_core()
+        machine.start()
+        after = machine.submit(machine.ledger.task("end 0"))
+        go.touch()
+        assert machine.wait(job).exit_code == 3
+        assert machine.codes(job) == {"main.0": [3]}
+        assert machine.wait(after).state == "succeeded"
+        machine.leaves_nothing()
+
+    def test_what_waits_for_more_can_be_cancelled(
+        self, machine: Machine, one_core: Callable[[], None]
+    ) -> None:
+        job = machine.submit(self.task(machine, "end 0"), hold=True)
+        machine.kill_service()
+        one_core()
+        machine.ask(lambda client: client.release(job))
+        assert machine.wait(machine.submit(machine.ledger.task("end 0"))).state == "succeeded"
+        machine.ask(lambda client: client.cancel(job))
+        assert machine.wait(job).state == "cancelled"
+        machine.leaves_nothing()
 
 
 class TestFollowing:

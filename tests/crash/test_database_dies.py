@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 
 from jobman.client import Refused, Unreachable
-from tests.crash.entry import DATABASE
-from tests.crash.machine import Machine, until
+from tests.crash.machine import Machine, machine_at, until
 from tests.lab.test_postgres import Server
 
 pytestmark = [pytest.mark.slow, pytest.mark.component("postgres")]
@@ -27,12 +26,9 @@ def server(tmp_path: Path) -> Iterator[Server]:
 
 
 @pytest.fixture
-def machine(server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Machine]:
-    url = server("status").stdout.strip().partition("=")[2]
-    monkeypatch.setenv(DATABASE, url)
-    made = Machine(tmp_path, url)
-    yield made
-    made.close()
+def machine(server: Server, tmp_path: Path) -> Iterator[Machine]:
+    with machine_at(server("status").stdout.strip().partition("=")[2], tmp_path) as made:
+        yield made
 
 
 def test_what_happens_while_it_is_gone_is_written_down_when_it_is_back(

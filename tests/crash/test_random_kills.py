@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 import random
-import threading
 import time
 from collections import Counter
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, NamedTuple
 
 import pytest
 
 from jobman.client import Refused
 from jobman.control.answers import FINAL_STATES, Attempt
-from jobman.engines.local.trees import Process
-from tests.crash.ledger import Ledger
+from tests.crash.killer import Killer
 from tests.crash.machine import Machine, until
-from tests.crash.victims import kill
+from tests.crash.workload import KINDS, TERM, WEIGHTS, Kind
 
 pytestmark = pytest.mark.slow
 
@@ -27,153 +23,6 @@ JOBS = 200
 CLIENTS = 4
 DEADLINE = 240.0
 _SECONDS_TO_THINK = 0.4
-
-
-class Kind(NamedTuple):
-    """A kind of job, and what is to become of it. Exit codes are those of all attempts, by replica."""
-
-    name: str
-    make: Callable[[Ledger], dict[str, Any]]
-    state: str
-    codes: dict[str, list[int]]
-    lines: dict[str, list[str]] = {}
-    """What each replica writes, over all its attempts."""
-    cancel: bool = False
-    order: tuple[str, ...] = ()
-    """Tasks that run one after the other."""
-
-
-def plain(ledger: Ledger) -> dict[str, Any]:
-    return {"tasks": [ledger.task("echo one; sleep 0.1; echo two; end 0")]}
-
-
-def failing(ledger: Ledger) -> dict[str, Any]:
-    return {"tasks": [ledger.task("echo one >&2; end 3")]}
-
-
-def replicas(ledger: Ledger) -> dict[str, Any]:
-    return {"tasks": [ledger.task("echo $JOBMAN_REPLICA; sleep 0.05; end $JOBMAN_REPLICA", replicas=3)]}
-
-
-def flaky(ledger: Ledger) -> dict[str, Any]:
-    script = 'echo "attempt $JOBMAN_ATTEMPT"; [ $JOBMAN_ATTEMPT -ge 3 ] || end 75; end 0'
-    retries = {"limit": 2, "delay": "0.1s", "on": {"exit_codes": [75]}}
-    return {"tasks": [ledger.task(script, retries=retries)]}
-
-
-def hopeless(ledger: Ledger) -> dict[str, Any]:
-    return {"tasks": [ledger.task("end 9", retries={"limit": 2, "on": {"exit_codes": [75]}})]}
-
-
-def chain(ledger: Ledger) -> dict[str, Any]:
-    first = ledger.task("sleep 0.05; end 0", name="a")
-    second = ledger.task("echo b; end 0", name="b", replicas=2, depends_on=["a"])
-    return {"tasks": [first, second, ledger.task("end 4", name="c", depends_on=["b"])]}
-
-
-def group(ledger: Ledger) -> dict[str, Any]:
-    server = ledger.task("exec sleep 600", name="server", service=True)
-    work = ledger.task("sleep 0.1; end 0", name="work", depends_on=[{"name": "server", "when": "started"}])
-    return {"groups": [{"name": "pair", "tasks": [server, work]}]}
-
-
-def endless(ledger: Ledger) -> dict[str, Any]:
-    return {"tasks": [ledger.task("echo one; exec sleep 600", attributes={"duration": "1s"})]}
-
-
-def untidy(ledger: Ledger) -> dict[str, Any]:
-    tidy = ledger.task("echo tidy; end 0", name="tidy", when="always")
-    return {"tasks": [ledger.task("end 6"), tidy]}
-
-
-def regretted(ledger: Ledger) -> dict[str, Any]:
-    return {"tasks": [ledger.task("exec sleep 600"), ledger.task("end 0", name="tidy", when="always")]}
-
-
-_TERM = 128 + 15
-KINDS = (
-    Kind("plain", plain, "succeeded", {"main.0": [0]}, {"main.0": ["one", "two"]}),
-    Kind("failing", failing, "failed", {"main.0": [3]}, {"main.0": ["one"]}),
-    Kind(
-        "replicas",
-        replicas,
-        "failed",
-        {"main.0": [0], "main.1": [1], "main.2": [2]},
-        {"main.0": ["0"], "main.1": ["1"], "main.2": ["2"]},
-    ),
-    Kind(
-        "flaky",
-        flaky,
-        "succeeded",
-        {"main.0": [75, 75, 0]},
-        {"main.0": ["attempt 1", "attempt 2", "attempt 3"]},
-    ),
-    Kind("hopeless", hopeless, "failed", {"main.0": [9]}),
-    Kind(
-        "chain",
-        chain,
-        "failed",
-        {"a.0": [0], "b.0": [0], "b.1": [0], "c.0": [4]},
-        {"b.0": ["b"], "b.1": ["b"]},
-        order=("a", "b", "c"),
-    ),
-    Kind("group", group, "succeeded", {"pair.0/server.0": [_TERM], "pair.0/work.0": [0]}),
-    Kind("endless", endless, "failed", {"main.0": [_TERM]}, {"main.0": ["one"]}),
-    Kind(
-        "untidy",
-        untidy,
-        "failed",
-        {"main.0": [6], "tidy.0": [0]},
-        {"tidy.0": ["tidy"]},
-        order=("main", "tidy"),
-    ),
-    Kind("regretted", regretted, "cancelled", {"main.0": [_TERM], "tidy.0": [0]}, cancel=True),
-)
-_WEIGHTS = {"plain": 8, "group": 1, "endless": 1, "regretted": 1}
-
-
-class Killed(NamedTuple):
-    what: str
-    who: Process
-    at: float
-
-
-class Killer(threading.Thread):
-    """Kills the service, the launcher or a shim, again and again at moments that a seed decides."""
-
-    def __init__(self, machine: Machine, seed: int) -> None:
-        super().__init__(daemon=True)
-        self._victims = machine.victims
-        self._random = random.Random(seed)
-        self._enough = threading.Event()
-        self.killed: list[Killed] = []
-
-    def run(self) -> None:
-        finders: list[tuple[str, float, Callable[[], list[Process]]]] = [
-            ("service", 0.45, self._victims.services),
-            ("launcher", 0.15, self._victims.launchers),
-            ("shim", 0.4, self._victims.shims),
-        ]
-        while not self._enough.wait(self._random.uniform(0.05, 1.2)):
-            [(name, _, find)] = self._random.choices(finders, [weight for _, weight, _ in finders])
-            found = find()
-            victim = self._random.choice(found) if found else None
-            if victim is not None and kill(victim):
-                self.killed.append(Killed(name, victim, time.time()))
-
-    def stop(self) -> None:
-        self._enough.set()
-        self.join()
-
-    def count(self) -> Counter[str]:
-        return Counter(each.what for each in self.killed)
-
-    def could_see_nothing(self, attempt: Attempt, shim: Process) -> bool:
-        """Whether both who may learn of the end of a copy, shim and launcher, were killed while it ran."""
-        meanwhile = [
-            each for each in self.killed if (attempt.started_at or 0) <= each.at <= (attempt.ended_at or 0)
-        ]
-        return shim in [each.who for each in meanwhile] and "launcher" in [each.what for each in meanwhile]
 
 
 class Author:
@@ -209,14 +58,12 @@ class Author:
 @pytest.mark.parametrize("seed", [1])
 def test_nothing_is_lost_and_nothing_runs_twice(either: Machine, seed: int) -> None:
     authors = make_authors(either, seed)
-    killer = Killer(either, seed)
-    killer.start()
-    with ThreadPoolExecutor(CLIENTS) as pool:
-        for done in [pool.submit(author.work) for author in authors]:
-            done.result()
-    wanted = {job: kind for author in authors for job, kind in author.jobs.items()}
-    wait_for_most(either, len(wanted) * 9 // 10)
-    killer.stop()
+    with Killer(either, seed) as killer:
+        with ThreadPoolExecutor(CLIENTS) as pool:
+            for done in [pool.submit(author.work) for author in authors]:
+                done.result()
+        wanted = {job: kind for author in authors for job, kind in author.jobs.items()}
+        wait_for_most(either, len(wanted) * 9 // 10)
     assert min(killer.count()[name] for name in ("service", "launcher", "shim")) > 0
     wait_for_most(either, len(wanted))
 
@@ -231,7 +78,7 @@ def test_nothing_is_lost_and_nothing_runs_twice(either: Machine, seed: int) -> N
 
 def make_authors(machine: Machine, seed: int) -> list[Author]:
     chance = random.Random(seed)
-    kinds = chance.choices(KINDS, [_WEIGHTS.get(kind.name, 3) for kind in KINDS], k=JOBS - len(KINDS))
+    kinds = chance.choices(KINDS, [WEIGHTS.get(kind.name, 3) for kind in KINDS], k=JOBS - len(KINDS))
     everything = [*KINDS, *kinds]
     chance.shuffle(everything)
     return [Author(machine, n, everything[n::CLIENTS], chance.random()) for n in range(CLIENTS)]
@@ -292,7 +139,7 @@ def _judge_codes(attempts: dict[str, list[Attempt]], kind: Kind) -> str:
     for key, each in attempts.items():
         # One of which nobody saw the end does not count, and is tried again unless it was being stopped.
         seen = [one.exit_code for one in each if not is_lost(one)]
-        wanted = [] if is_lost(each[-1]) and kind.codes[key] == [_TERM] else kind.codes[key]
+        wanted = [] if is_lost(each[-1]) and kind.codes[key] == [TERM] else kind.codes[key]
         if seen != wanted:
             return f"{key} has exit codes {seen}, not {wanted}"
     return ""

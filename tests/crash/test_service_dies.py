@@ -20,7 +20,7 @@ STEADY = 1.0
 def test_an_attempt_runs_once_wherever_the_service_dies_around_its_launch(
     either: Machine, point: str
 ) -> None:
-    either.start(f"{point}=kill@1")
+    either.arm(f"{point}=kill@1")
     job = either.submit(either.ledger.task("end 3"))
     assert either.wait(job).exit_code == 3
     assert either.codes(job) == {"main.0": [3]}
@@ -33,7 +33,7 @@ def test_an_attempt_runs_once_wherever_the_service_dies_around_its_launch(
 def test_the_news_of_an_attempt_is_taken_in_wherever_the_service_dies(
     machine: Machine, point: str, hit: int
 ) -> None:
-    machine.start(f"{point}=kill@{hit}")
+    machine.arm(f"{point}=kill@{hit}")
     flaky = machine.ledger.task("echo line; [ $JOBMAN_ATTEMPT = 2 ] || end 7; end 0", retries=1)
     job = machine.submit(flaky, machine.ledger.task("end 0", name="then", depends_on=["main"]))
     assert machine.wait(job).state == "succeeded"
@@ -182,7 +182,7 @@ def test_more_time_that_was_only_written_down_is_given(machine: Machine) -> None
 class TestOneKey:
     def test_it_is_one_job_however_often_the_service_dies(self, either: Machine) -> None:
         wanted = either.submission(either.ledger.task("end 0"))
-        either.start("store.after-commit=kill@1")
+        either.arm("store.after-commit=kill@1")
         first = either.ask(lambda client: client.submit(wanted, key="one"))
         either.restart()
         again = either.ask(lambda client: client.submit(wanted, key="one"))
@@ -242,7 +242,7 @@ class TestPeers:
         return line.removeprefix("port ").isdigit()
 
     def test_by_the_service_that_comes_after_one_that_died_before_the_launch(self, machine: Machine) -> None:
-        machine.start("director.before-acts=kill@2")  # the server runs: the caller is to be launched
+        machine.arm("director.before-acts=kill@2")  # the server runs: the caller is to be launched
         job = machine.submit(*self.tasks(machine), virtual="1x2")
         machine.wait_for_start(job, 2)
         assert self.port_is_told(machine, job)

@@ -11,19 +11,16 @@ import pytest
 
 from jobman.client import Client, Refused, Unreachable
 from jobman.control.embedded import Running, read_running, wait_until_gone
-from tests.crash.entry import DATABASE
-from tests.crash.machine import Machine, until
+from tests.crash.machine import Machine, machine_at, until
 
 pytestmark = pytest.mark.slow
 
 
 @pytest.fixture
-def other(either: Machine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Machine]:
+def other(either: Machine, tmp_path: Path) -> Iterator[Machine]:
     """Another folder with a service of its own, on the same database and with the same ledger."""
-    monkeypatch.setenv(DATABASE, either.database)
-    made = Machine(tmp_path / "other", either.database, either.ledger)
-    yield made
-    made.close()
+    with machine_at(either.database, tmp_path / "other", either.ledger) as made:
+        yield made
 
 
 class TestOneDatabase:
@@ -61,7 +58,7 @@ class TestOneFolder:
         machine.places.socket.unlink()
         machine.client.close()
 
-    def test_a_service_that_was_forgotten_is_fenced_and_harms_nobody(self, machine: Machine) -> None:
+    def test_a_service_that_was_forgotten_ends_and_harms_nobody(self, machine: Machine) -> None:
         go = machine.folder / "go"
         job = machine.submit(machine.ledger.task(f"until_told {go}; end 3", replicas=2), virtual="1x2")
         machine.wait_until_running(job, 2)
@@ -71,10 +68,20 @@ class TestOneFolder:
         go.touch()  # both hear of it
         assert machine.wait(job).state == "failed"
         assert machine.codes(job) == {"main.0": [3], "main.1": [3]}
+        # By its fence, or because it noticed that nobody can reach it any more.
         until(lambda: forgotten not in machine.victims.services(), "the end of the forgotten service")
-        assert "taken over by another service" in machine.places.log.read_text()
         assert machine.state(job) == "failed"
         machine.leaves_nothing()
+
+    def test_a_service_whose_socket_was_swept_away_is_replaced(self, machine: Machine) -> None:
+        go = machine.folder / "go"
+        job = machine.submit(machine.ledger.task(f"until_told {go}; end 3"))
+        machine.wait_until_running(job)
+        machine.places.socket.unlink()
+        machine.client.close()
+        go.touch()
+        assert machine.wait(job).exit_code == 3
+        assert machine.codes(job) == {"main.0": [3]}
 
 
 class TestTraces:

@@ -197,7 +197,9 @@ class Director:
                 future.set_exception(refusal)
 
     async def _carry_out(self, batch: Batch) -> None:
-        failpoint("director.before-acts")
+        has_acts = bool(batch.launches or batch.acts)
+        if has_acts:
+            failpoint("director.before-acts")
         if batch.launches:
             await self.host.launch(batch.launches)
         for future, answer in batch.waiting:
@@ -205,7 +207,8 @@ class Director:
                 future.set_result(answer)
         for name, address, arguments in batch.acts:
             await getattr(self.host, name)(address, *arguments)
-        failpoint("director.after-acts")
+        if has_acts:
+            failpoint("director.after-acts")
         if self.logs is not None and batch.changes.logs:
             self._watch(batch.changes.logs.values())
         self._broadcast.publish(batch.changes.events)
