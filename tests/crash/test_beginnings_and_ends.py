@@ -161,14 +161,15 @@ class TestSmallerMachine:
         assert machine.wait(after).state == "succeeded"
         machine.leaves_nothing()
 
-    def test_what_waits_for_more_can_be_cancelled(
+    def test_what_waits_for_more_keeps_nobody_else_waiting_and_can_be_cancelled(
         self, machine: Machine, one_core: Callable[[], None]
     ) -> None:
         job = machine.submit(self.task(machine, "end 0"), hold=True)
         machine.kill_service()
         one_core()
         machine.ask(lambda client: client.release(job))
-        assert machine.wait(machine.submit(machine.ledger.task("end 0"))).state == "succeeded"
+        after = machine.submit(machine.ledger.task("end 0"))
+        assert machine.wait(after, seconds=15).state == "succeeded"
         machine.ask(lambda client: client.cancel(job))
         assert machine.wait(job).state == "cancelled"
         machine.leaves_nothing()

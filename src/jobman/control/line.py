@@ -37,6 +37,8 @@ class Line:
         self._waiting: list[Ask] = []
         self._asks: dict[tuple[str, str], Ask] = {}
         self._is_settled = True
+        self._has_hopeless = False
+        """Whether somebody waits for what can never be given."""
 
     def __len__(self) -> int:
         return len(self._waiting)
@@ -48,7 +50,8 @@ class Line:
         insort(self._waiting, ask)
         self._asks[ask.job, ask.key] = ask
         # Behind somebody who does not fit, nothing changes for anybody.
-        self._is_settled = self._is_settled and self.strict and self._waiting[0] is not ask
+        blocked = self.strict and not self._has_hopeless and self._waiting[0] is not ask
+        self._is_settled = self._is_settled and blocked
 
     def leave(self, job: str, key: str) -> None:
         ask = self._asks.pop((job, key), None)
@@ -70,16 +73,17 @@ class Line:
         if self._is_settled:
             return
         self._is_settled = True
-        for ask in list(self._waiting) if not self.strict else self._heads():
+        self._has_hopeless = False
+        for ask in list(self._waiting):
             if (ask.job, ask.key) not in self._asks:
                 continue
-            allocation = self.pool.place(*wanted(ask))
-            if allocation is None and self.strict:
-                return
+            wishes = wanted(ask)
+            allocation = self.pool.place(*wishes)
             if allocation is not None:
                 self.leave(ask.job, ask.key)
                 yield ask, allocation
-
-    def _heads(self) -> Iterator[Ask]:
-        while self._waiting:
-            yield self._waiting[0]
+            elif self.strict and self.pool.could_ever(*wishes):
+                return
+            else:
+                # On a machine that has become smaller; it keeps nobody else waiting.
+                self._has_hopeless = self.strict

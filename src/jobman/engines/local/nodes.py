@@ -95,13 +95,18 @@ def virtual_nodes(text: str, machine: LocalNode | None = None) -> list[LocalNode
 
 
 def physical_cores(node: LocalNode, ids: Iterable[int]) -> tuple[int, ...]:
-    """The machine's cores that a node's core numbers stand for; none where nothing is to be pinned."""
-    return tuple(node.cores[number] for number in ids) if node.cores else ()
+    """The machine's cores that a node's core numbers stand for; none where nothing is to be pinned.
+
+    What was given on a machine that had more is left out.
+    """
+    return tuple(node.cores[number] for number in ids if number < len(node.cores))
 
 
 def visible_gpus(node: LocalNode, ids: Iterable[int]) -> tuple[str, ...]:
     """What a program is told to see: uuids, or bare numbers where the GPUs are make-believe."""
-    return tuple(node.gpus[number].uuid if node.gpus else str(number) for number in ids)
+    if not node.gpus:
+        return tuple(str(number) for number in ids)
+    return tuple(node.gpus[number].uuid for number in ids if number < len(node.gpus))
 
 
 def _node(name: str, amounts: Mapping[str, Amount | None], facts: dict[str, str]) -> ClusterNode:
