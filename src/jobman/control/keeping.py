@@ -100,7 +100,8 @@ def restore(
     runs = {(record.scope, record.unit): record for record in tasks}
     _bring_back_runs(conductor.root, runs)
     for record in sorted(replicas, key=lambda record: record.key.count("/")):
-        conductor.attempts[record.key] = record.attempt
+        if record.attempt:
+            conductor.attempts[record.key] = record.attempt
         _bring_back(conductor, record, runs)
     conductor.settle_in()
     return conductor
