@@ -82,6 +82,14 @@ class Machine:
         draft.rename(armed)
         until(taken, "the arming of failpoints")
 
+    @contextmanager
+    def dies_at(self, point: str, hit: int = 1) -> Iterator[None]:
+        """What is done meanwhile has to bring the service to a point, where it dies."""
+        self.arm(f"{point}=kill@{hit}")
+        [armed] = self.victims.services()
+        yield
+        until(lambda: not process_alive(*armed), f"the death at {point}")
+
     def restart(self, failpoints: str = "") -> None:
         """kill -9, and another."""
         self.kill_service()

@@ -81,6 +81,12 @@ class Life:
     def __init__(self, machine: Machine) -> None:
         self.machine = machine
         self.known: list[Known] = []
+        self.services: set[int] = set()
+        """Their processes, so that it is known how many there were."""
+
+    def meet(self) -> None:
+        """Note which service it is that answers now."""
+        self.services.add(self.machine.ask(lambda client: client.status()).pid)
 
     # -- what people do --------------------------------------------------------------------------------
 
@@ -130,6 +136,7 @@ class Life:
         }
         assert self.machine.ledger.twice() == []
         jobs = {job.id: job for job in self.machine.ask(_all_jobs)}
+        self.meet()
         assert set(jobs) == {known.id for known in self.known}
         for known in self.known:
             self._check_state(known, jobs[known.id])

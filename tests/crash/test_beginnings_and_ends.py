@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from jobman.client import Unreachable
-from tests.crash.machine import Machine, until
+from tests.crash.machine import Machine, kill_all, until
 
 pytestmark = pytest.mark.slow
 
@@ -26,8 +26,9 @@ def test_a_service_killed_while_it_makes_its_store_is_followed_by_one_that_works
         starting.start()
         until(either.victims.services, "a service that starts")
         time.sleep(chance.uniform(0, 0.8))
-        either.kill_service()
+        kill_all(either.victims.services())  # the one that starts it may start another meanwhile
         starting.join()
+    either.kill_service()
     assert either.wait(either.submit(either.ledger.task("end 3"))).exit_code == 3
     either.leaves_nothing()
 
@@ -108,15 +109,14 @@ def test_what_was_ready_before_the_restart_still_is(machine: Machine) -> None:
 
 def test_a_cancellation_that_had_its_effect_before_the_answer_was_lost_is_no_error(machine: Machine) -> None:
     job = machine.submit(machine.ledger.task("end 0"), hold=True)
-    machine.arm("director.after-commit=kill")
-    assert machine.ask(lambda client: client.cancel(job)).state == "cancelled"
+    with machine.dies_at("director.after-commit"):
+        assert machine.ask(lambda client: client.cancel(job)).state == "cancelled"
 
 
 def test_a_deleted_job_leaves_no_files_although_the_service_died_in_between(machine: Machine) -> None:
     job = machine.submit(machine.ledger.task("end 0"))
     machine.wait(job)
-    machine.arm("director.after-commit=kill")
-    with pytest.raises(Unreachable):
+    with machine.dies_at("director.after-commit"), pytest.raises(Unreachable):
         machine.client.delete(job)
     assert list(machine.ask(lambda client: list(client.jobs()))) == []
     until(lambda: not (machine.places.jobs / job).exists(), "the end of its folder")

@@ -108,8 +108,8 @@ def test_what_was_decided_before_holds_after_it(machine: Machine, stranger: Proc
     job = machine.submit(machine.ledger.task("sleep 600"), hold=act == "hold")
     if act == "cancel":
         machine.wait_until_running(job)
-        machine.arm("director.before-acts=kill")
-        machine.ask(lambda client: client.cancel(job))
+        with machine.dies_at("director.before-acts"):
+            machine.ask(lambda client: client.cancel(job))
         reboot(machine, stranger)
         assert machine.wait(job).state == "cancelled"
         assert len(machine.attempts(job)) == 1

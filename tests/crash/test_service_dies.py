@@ -20,9 +20,9 @@ STEADY = 1.0
 def test_an_attempt_runs_once_wherever_the_service_dies_around_its_launch(
     either: Machine, point: str
 ) -> None:
-    either.arm(f"{point}=kill@1")
-    job = either.submit(either.ledger.task("end 3"))
-    assert either.wait(job).exit_code == 3
+    with either.dies_at(point):
+        job = either.submit(either.ledger.task("end 3"))
+        assert either.wait(job).exit_code == 3
     assert either.codes(job) == {"main.0": [3]}
     assert len(either.ledger.entries(job=job)) == 1
     either.leaves_nothing()
@@ -33,10 +33,11 @@ def test_an_attempt_runs_once_wherever_the_service_dies_around_its_launch(
 def test_the_news_of_an_attempt_is_taken_in_wherever_the_service_dies(
     machine: Machine, point: str, hit: int
 ) -> None:
-    machine.arm(f"{point}=kill@{hit}")
     flaky = machine.ledger.task("echo line; [ $JOBMAN_ATTEMPT = 2 ] || end 7; end 0", retries=1)
-    job = machine.submit(flaky, machine.ledger.task("end 0", name="then", depends_on=["main"]))
-    assert machine.wait(job).state == "succeeded"
+    then = machine.ledger.task("end 0", name="then", depends_on=["main"])
+    with machine.dies_at(point, hit):
+        job = machine.submit(flaky, then)
+        assert machine.wait(job).state == "succeeded"
     assert machine.codes(job) == {"main.0": [7, 0], "then.0": [0]}
     assert machine.output(job) == ["line", "line"]
     machine.leaves_nothing()
@@ -101,8 +102,8 @@ class TestWhileStopping:
     ) -> None:
         job = machine.submit(machine.ledger.task("sleep 600"))
         machine.wait_until_running(job)
-        machine.arm(f"{point}=kill")
-        machine.ask(lambda client: client.cancel(job))
+        with machine.dies_at(point):
+            machine.ask(lambda client: client.cancel(job))
         assert machine.wait(job).state == "cancelled"
         machine.leaves_nothing()
 
@@ -152,8 +153,8 @@ class TestWhileFrozen:
 
     def test_a_hold_that_was_only_written_down_is_carried_out(self, machine: Machine) -> None:
         job = self.count(machine)
-        machine.arm("director.before-acts=kill")
-        machine.ask(lambda client: client.hold(job))
+        with machine.dies_at("director.before-acts"):
+            machine.ask(lambda client: client.hold(job))
         assert machine.details(job).held
         until(lambda: self.stands_still(machine), "standing still")
 
@@ -161,8 +162,8 @@ class TestWhileFrozen:
         job = self.count(machine)
         machine.ask(lambda client: client.hold(job))
         until(lambda: self.stands_still(machine), "standing still")
-        machine.arm("director.before-acts=kill")
-        machine.ask(lambda client: client.release(job))
+        with machine.dies_at("director.before-acts"):
+            machine.ask(lambda client: client.release(job))
         (machine.folder / "go").touch()
         assert machine.wait(job).exit_code == 4
 
@@ -171,8 +172,10 @@ def test_more_time_that_was_only_written_down_is_given(machine: Machine) -> None
     script = "n=0; while [ $n -lt 80 ]; do n=$((n+1)); sleep 0.1; done; end 0"
     job = machine.submit(machine.ledger.task(script, attributes={"duration": "6s"}))
     machine.wait_until_running(job)
-    machine.arm("director.before-acts=kill")
-    with pytest.raises(Unreachable, match="before the answer came"):
+    with (
+        machine.dies_at("director.before-acts"),
+        pytest.raises(Unreachable, match="before the answer came"),
+    ):
         machine.client.extend(job, 600)
     kinds = [event.kind for event in machine.ask(lambda client: list(client.events(job)))]
     assert "extended" in kinds
@@ -182,8 +185,8 @@ def test_more_time_that_was_only_written_down_is_given(machine: Machine) -> None
 class TestOneKey:
     def test_it_is_one_job_however_often_the_service_dies(self, either: Machine) -> None:
         wanted = either.submission(either.ledger.task("end 0"))
-        either.arm("store.after-commit=kill@1")
-        first = either.ask(lambda client: client.submit(wanted, key="one"))
+        with either.dies_at("store.after-commit"):
+            first = either.ask(lambda client: client.submit(wanted, key="one"))
         either.restart()
         again = either.ask(lambda client: client.submit(wanted, key="one"))
         assert [job.id for job in first.jobs] == [job.id for job in again.jobs]
@@ -242,16 +245,17 @@ class TestPeers:
         return line.removeprefix("port ").isdigit()
 
     def test_by_the_service_that_comes_after_one_that_died_before_the_launch(self, machine: Machine) -> None:
-        machine.arm("director.before-acts=kill@2")  # the server runs: the caller is to be launched
-        job = machine.submit(*self.tasks(machine), virtual="1x2")
-        machine.wait_for_start(job, 2)
+        # The server runs, so the caller is to be launched.
+        with machine.dies_at("director.before-acts", 2):
+            job = machine.submit(*self.tasks(machine), virtual="1x2")
+            machine.wait_for_start(job, 2)
         assert self.port_is_told(machine, job)
 
     def test_by_a_service_that_takes_the_job_up(self, machine: Machine) -> None:
         server, caller = self.tasks(machine)
         job = machine.submit(server, {**caller, "gates": ["go"]}, virtual="1x2")
         machine.wait_until_running(job)
-        machine.arm("director.after-commit=kill")
-        machine.ask(lambda client: client.open_gate(job, "go"))
+        with machine.dies_at("director.after-commit"):
+            machine.ask(lambda client: client.open_gate(job, "go"))
         machine.wait_for_start(job, 2)
         assert self.port_is_told(machine, job)

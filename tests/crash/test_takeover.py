@@ -119,8 +119,8 @@ class TestTraces:
 
     def test_of_half_written_records(self, machine: Machine) -> None:
         """Killed in the middle of writing a draft, and of the folder of an attempt."""
-        machine.arm("director.before-acts=kill")
-        job = machine.submit(machine.ledger.task("end 4"))
+        with machine.dies_at("director.before-acts"):
+            job = machine.submit(machine.ledger.task("end 4"))
         folder = machine.places.state / "jobs" / job / "main.0" / "1"
         machine.kill_everybody()
         folder.mkdir(parents=True, exist_ok=True)
