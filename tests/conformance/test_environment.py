@@ -141,8 +141,8 @@ def test_a_watched_task_holds_back_what_stands_below_it(engine: Engine) -> None:
     outcome = engine.run("""
         version: 1
         tasks:
-        - {name: above, command: [sleep, "0.2"]}
-        - {name: watched, command: [sleep, "0.1"], attributes: {watch: true}}
+        - {name: above, command: [sh, -c, "until test -e seen; do sleep 0.02; done"]}
+        - {name: watched, command: [touch, seen], attributes: {watch: true}}
         - {name: below, command: ["true"]}
     """)
     assert outcome.tells("watched.0 succeeded", "below.0 started")
