@@ -27,6 +27,7 @@ _FAMILIES = {
     "JS6": "Requires and steps",
     "JS7": "Policies",
     "JS8": "Parameters and settings",
+    "JS9": "Queues, accounts and the scheduler",
 }
 _SECTIONS = {
     1: "Document",

@@ -8,7 +8,7 @@ from jobman.version import __version__
 
 if TYPE_CHECKING:
     from jobman.api.documents import JobSpec, load, load_all, loads
-    from jobman.api.jobs import AsyncJob, Job, JobFailed, find, submit, submit_async
+    from jobman.api.jobs import AsyncJob, Job, JobFailed, find, submit, submit_async, what_if
     from jobman.api.rehearsal import Rehearsal
     from jobman.client import Client, Refused, Unreachable
     from jobman.engines.memory import Play
@@ -36,6 +36,7 @@ __all__ = [
     "loads",
     "submit",
     "submit_async",
+    "what_if",
 ]
 
 _HOMES = {
@@ -49,6 +50,7 @@ _HOMES = {
     "find": "jobman.api.jobs",
     "submit": "jobman.api.jobs",
     "submit_async": "jobman.api.jobs",
+    "what_if": "jobman.api.jobs",
     "Rehearsal": "jobman.api.rehearsal",
     "Client": "jobman.client",
     "Refused": "jobman.client",

@@ -18,10 +18,16 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 
 import msgspec
 
-from jobman.control import answers
+from jobman.control import administration, answers
+from jobman.control.accounting.statements import Usage, UsageLine, as_csv
+from jobman.control.calendars import Calendars
 from jobman.control.refusals import Refusal
+from jobman.control.switches import Switches, standing
+from jobman.plan.nodes import ClusterNode
+from jobman.sched.scheduling import DEFAULT_QUEUES
 
 NOW = 1_800_000_000.0
+NODES = [ClusterNode(name=name, amounts={"core": 4}) for name in ("n1", "n2", "n3", "gpu1")]
 
 
 class Script:
@@ -79,6 +85,8 @@ class StubJob:
         self.events = []
         self.why = None
         self.copies = []
+        self.most = None
+        """The most seconds by which it may be extended."""
 
     def end(self):
         """Take the state that the script has for it."""
@@ -133,9 +141,14 @@ class Stub:
     def __init__(self):
         self.jobs = {}
         self.scripts = {}
+        self.estimates = {}
+        """By the name of a job, what is said about its start."""
         self.nodes = []
         self.queue = []
+        self.usage = Usage(by="account", total=UsageLine())
         self.tokens = {}
+        self.calendars = Calendars()
+        self.switches = Switches()
         self.requests = []
         self.submissions = []
         self.keys = {}
@@ -187,17 +200,25 @@ class Stub:
             submission = msgspec.structs.replace(submission, document=before.document, file=before.name)
         specs = self._read(submission)
         made = [self._make(spec, submission) for spec in specs]
+        estimates = [self._estimate(job) for job, _ in made if job.name in self.estimates]
         if submission.dry_run:
             return 200, answers.Submitted(jobs=[_glance(job) for job, _ in made])
+        if submission.what_if:
+            jobs = [_glance(job) for job, _ in made]
+            return 200, answers.Submitted(jobs=jobs, estimates=estimates, notes=["nothing was submitted"])
         for details, script in made:
             self.add(details, script)
         answer = answers.Submitted(
             jobs=[_glance(job) for job, _ in made],
             warnings=[msgspec.to_builtins(p) for p in specs[0].problems],
             notes=[note for _, script in made for note in script.notes],
+            estimates=estimates,
         )
         self.keys[key] = answer
         return 201, answer
+
+    def _estimate(self, job):
+        return msgspec.structs.replace(self.estimates[job.name], job=job.id)
 
     def _read(self, submission):
         from jobman.api import load_source
@@ -351,6 +372,10 @@ def _act(stub, asked, body, headers, reference, act):
 def _extend(stub, asked, body, headers, reference):
     wanted = msgspec.json.decode(body, type=answers.Extension)
     job = stub.find(reference)
+    if job.most is not None and wanted.seconds > job.most:
+        offer = f"jobman extend {job.details.id} +{job.most}s" + (f" --task {wanted.task}" * bool(wanted.task))
+        advice = f"{offer} would be granted" if job.most else "try again later"
+        raise Refusal("would-delay", "somebody else was promised these nodes by then", advice)
     job.extended = (wanted.seconds, wanted.task)
     return 200, _glance(job.details)
 
@@ -416,6 +441,56 @@ def _queue(stub, asked, body, headers):
     return 200, answers.Listing(items=stub.queue)
 
 
+@route("GET", "/v1/queues")
+def _queues(stub, asked, body, headers):
+    return 200, answers.Listing(items=stub.switches.infos(DEFAULT_QUEUES))
+
+
+@route("POST", "/v1/queues/([^/]+)/state")
+def _switch_queue(stub, asked, body, headers, name):
+    wanted = msgspec.json.decode(body, type=administration.NewQueueState)
+    record = stub.switches.switch_queue(name, wanted.state, wanted.reason, "ada", NOW, DEFAULT_QUEUES)
+    stub.switches.keep_queue(record)
+    return 200, standing(record)
+
+
+@route("POST", "/v1/nodes/([^/]+)/state")
+def _switch_node(stub, asked, body, headers, name):
+    wanted = msgspec.json.decode(body, type=administration.NewNodeState)
+    names = [node.name for node in NODES]
+    record = stub.switches.switch_node(name, wanted.state, wanted.reason, "ada", NOW, names)
+    stub.switches.keep_node(record)
+    return 200, standing(record)
+
+
+@route("GET", "/v1/calendar")
+def _calendar(stub, asked, body, headers):
+    found = stub.calendars.entries(time.time())
+    return 200, answers.Listing(items=[each for each in found if asked.get("kind", each.kind) == each.kind])
+
+
+@route("POST", "/v1/calendar")
+def _add_entry(stub, asked, body, headers):
+    wanted = msgspec.json.decode(body, type=administration.NewEntry)
+    record, notes = stub.calendars.admit(wanted, "ada", time.time(), NODES)
+    stub.calendars.keep(record)
+    return 201, stub.calendars.entry(record, time.time(), notes)
+
+
+@route("DELETE", "/v1/calendar/([^/]+)")
+def _remove_entry(stub, asked, body, headers, name):
+    record = stub.calendars.find(name, asked.get("kind"))
+    stub.calendars.drop(name)
+    return 200, stub.calendars.entry(record, time.time())
+
+
+@route("GET", "/v1/usage")
+def _usage(stub, asked, body, headers):
+    if asked.get("format") == "csv":
+        return 200, Csv(stub.usage)
+    return 200, stub.usage
+
+
 @route("GET", "/v1/status")
 def _status(stub, asked, body, headers):
     return 200, stub.status
@@ -476,6 +551,18 @@ def _chosen(lines, asked):
             lines = [one for one in lines if one.at >= float(value)]
     tail = int(asked.get("tail", len(lines)))
     return lines[len(lines) - min(tail, len(lines)) :]
+
+
+class Csv:
+    """A statement for spreadsheets."""
+
+    media = "text/csv"
+
+    def __init__(self, usage):
+        self._usage = usage
+
+    def parts(self):
+        yield as_csv(self._usage).encode()
 
 
 class Lines:

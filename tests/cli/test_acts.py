@@ -55,6 +55,32 @@ def test_more_time_for_one_task(jobman, sweep):
     assert sweep.extended == (5400.0, "train")
 
 
+@pytest.mark.parametrize("task", [(), ("--task", "train")])
+def test_more_time_than_disturbs_nobody_is_refused_with_a_command_for_the_most_there_is(jobman, sweep, task):
+    sweep.most = 93
+    answer = jobman("extend", "sweep", "+30m", *task)
+    assert (answer.code, answer.out) == (6, "")
+    assert answer.err.splitlines() == [
+        "jobman: 30m more would delay somebody who was promised these nodes; 1 min 33 s can be granted",
+        " ".join(["        jobman extend 0f3a +93s", *task]),
+    ]
+    assert jobman(*answer.err.splitlines()[1].split()[1:]).code == 0
+
+
+def test_where_no_more_time_can_be_given_it_is_said(jobman, sweep):
+    sweep.most = 0
+    assert jobman("extend", "sweep", "30m").err.splitlines() == [
+        "jobman: 30m more would delay somebody who was promised these nodes",
+        "        try again later",
+    ]
+
+
+def test_a_refused_extension_as_data(jobman, sweep):
+    sweep.most = 93
+    data = jobman("extend", "sweep", "30m", "-o", "json").data
+    assert (data["code"], data["advice"]) == ("would-delay", "jobman extend 0f3a +93s")
+
+
 @pytest.mark.parametrize(
     "words", [(), ("sweep",), ("sweep", "soon"), ("sweep", "-30m"), ("sweep", "1h", "2h")]
 )

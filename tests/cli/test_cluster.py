@@ -30,22 +30,41 @@ def test_an_empty_queue_is_no_error(jobman, service):
     assert jobman("queue") == (0, "", "jobman: nothing waits and nothing runs\n")
 
 
-def test_nodes_say_how_much_is_in_use(jobman, service):
+@pytest.fixture
+def four_nodes(service):
     service.nodes = [
         Node(
             name="n1",
-            amounts={"core": 8, "memory": 2**34, "gpu": 2},
+            amounts={"core": 8, "socket": 1, "memory": 2**34, "storage": 2**40, "gpu": 2},
             used={"core": 8, "gpu": 1},
             jobs=["0f3a"],
         ),
-        Node(name="n2", state="down", amounts={"core": 8, "memory": 2**34}),
+        Node(name="n2", amounts={"core": 1000, "memory": 2**34}, used={"core": 1}),
+        Node(name="n3", state="draining", reason="drained by ada: disk", amounts={"core": 8}),
+        Node(name="n4", state="down"),
     ]
+
+
+def test_nodes_say_how_much_is_in_use(jobman, four_nodes):
     assert jobman("nodes").out.splitlines() == [
-        "node  state  cores    memory  gpus  jobs",
-        "n1    up       8/8  0/16 GiB   1/2  0f3a",
-        "n2    down     0/8  0/16 GiB",
+        "node  state     load         cores  gpu load    gpus    memory  sockets  storage  jobs  reason",
+        "n1    up        ██████████     8/8  █████░░░░░   1/2  0/16 GiB      0/1  0/1 TiB  0f3a",
+        "n2    up        █░░░░░░░░░  1/1000                    0/16 GiB".replace("1/1000", "1/1,000")[:63].rstrip(),
+        "n3    draining  ░░░░░░░░░░     0/8                                                      drained by ada: disk",
+        "n4    down",
     ]
-    assert jobman("nodes", "-o", "json").data["items"][1]["state"] == "down"
+    assert jobman("nodes", "-o", "json").data["items"][3]["state"] == "down"
+
+
+def test_in_80_columns_figures_stay_and_what_tells_least_goes(jobman, four_nodes, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    lines = jobman("nodes").out.splitlines()
+    assert max(map(len, lines)) <= 80
+    assert lines[0].split() == ["node", "state", "load", "cores", "gpu", "load", "gpus", "reason"]
+
+
+def test_where_blocks_cannot_be_written_bars_are_made_of_letters(real_jobman, four_nodes):
+    assert "##########      8/8" in real_jobman("nodes", PYTHONIOENCODING="ascii").out
 
 
 def test_the_facts_of_nodes_on_request(jobman, service):

@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from jobman.control.answers import Blocker, Why
+from jobman.control.answers import Estimate
 from tests.cli.stub import Script, make_job
 
 NEEDS_A_JOB = ["why", "details", "logs", "events", "cancel", "wait", "connect", "rerun"]
@@ -60,6 +60,22 @@ def test_a_job_that_is_held_says_so_and_why(jobman, jobs):
     row = jobman("list", "--state", "waiting").out.splitlines()[1]
     assert row.split()[2] == "held"
     assert row.endswith("held by its document")
+
+
+@pytest.mark.parametrize(
+    ("estimate", "words"),
+    [
+        (Estimate(starts_now=True), "now"),
+        (Estimate(guaranteed_by=None, position=2), "no promise"),
+        (Estimate(guaranteed_by=4_102_444_800.0), "by 2100-01-01 00:00:00Z"),
+        (None, ""),
+    ],
+)
+def test_a_job_that_waits_says_by_when_it_starts(jobman, service, estimate, words):
+    service.add(make_job("wait", "waiting", estimate=estimate))
+    head, row = jobman("list", "--utc").out.splitlines()
+    assert ("starts" in head) == bool(words)
+    assert row.endswith(words)
 
 
 def test_everybodys_jobs_have_owners(jobman, jobs):
@@ -125,32 +141,6 @@ def test_states_have_colours_where_they_are_wanted(jobman, jobs, monkeypatch):
 def test_a_wrong_filter_ends_with_2(jobman, service, arguments):
     answer = jobman("list", *arguments)
     assert (answer.code, answer.out) == (2, "")
-
-
-# -- why ----------------------------------------------------------------------------------------------------
-
-
-def test_why_says_what_a_job_waits_for_and_what_would_help(jobman, service):
-    job = service.add(make_job("sweep", "waiting", identity="0f3a"))
-    job.why = Why(
-        job="0f3a",
-        state="waiting",
-        summary="it waits: the gate review is closed",
-        position=3,
-        blockers=[
-            Blocker(kind="gate", message="the gate review is closed"),
-            Blocker(kind="resources", message="1 core is missing"),
-        ],
-        suggestion="jobman gate open 0f3a review",
-    )
-    assert jobman("why", "sweep").out.splitlines() == [
-        "job      0f3a",
-        "state    waiting, number 3 in the queue",
-        "because  the gate review is closed",
-        "and      1 core is missing",
-        "try      jobman gate open 0f3a review",
-    ]
-    assert jobman("why", "sweep", "-o", "json").data["position"] == 3
 
 
 # -- naming a job -------------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from jobman.control.answers import Attempt, LogLine, Replica
+from jobman.control.answers import Attempt, Estimate, LogLine, Replica
 from tests.cli.stub import NOW, Script, line, make_job
 
 PAIR = """\
@@ -66,6 +66,30 @@ def test_a_last_line_without_a_newline_is_not_given_one(real_jobman, service):
 def test_quiet_prints_only_the_output(jobman, service):
     service.scripts["echo"] = Script([line("one", "echo.0"), line("oops", "echo.0", stream="stderr")])
     assert jobman("run", "-q", "--", "echo") == (0, "one\n", "oops\n")
+
+
+def test_when_it_starts_is_said_before_its_output(jobman, service):
+    service.estimates["echo"] = Estimate(position=2, queue="batch")
+    service.scripts["echo"] = Script([line("one", "echo.0")])
+    answer = jobman("run", "--", "echo")
+    assert answer.out == "one\n"
+    assert answer.err.splitlines() == [
+        "jobman: no promise: something in its way has no time limit; 2nd in batch",
+        "✔ echo succeeded in 2.0 s  0001beef",
+    ]
+
+
+@pytest.mark.parametrize("option", [("-q",), ("-q", "-o", "json")])
+def test_quiet_does_not_say_when_it_starts(jobman, service, option):
+    service.estimates["echo"] = Estimate(starts_now=True)
+    assert jobman("run", *option, "--", "echo").err == ""
+
+
+def test_what_if_says_when_it_would_start_and_runs_nothing(jobman, service):
+    service.estimates["echo"] = Estimate(starts_now=True)
+    answer = jobman("run", "--what-if", "--", "echo")
+    assert answer == (0, "echo  would start now\n", "jobman: nothing was submitted\n")
+    assert service.jobs == {}
 
 
 def test_a_failed_job_ends_with_its_own_code_and_its_last_words(jobman, service):

@@ -4,12 +4,15 @@ import json
 import os
 import subprocess
 import sys
+import time
+from math import ceil
 
 import pytest
 
 from jobman.cli import shortcut
 from jobman.cli.app import app
 from jobman.cli.commands import Directory
+from jobman.control.answers import Estimate
 from jobman.control.refusals import Refusal
 from tests.cli.stub import Script, line
 
@@ -238,6 +241,88 @@ def test_a_dry_run_shows_the_document_and_submits_nothing(either, service):
     )
     assert answer.err == "jobman: echo with 1 replica would be submitted; nothing was\n"
     assert service.jobs == {}
+
+
+# -- when it starts -----------------------------------------------------------------------------------------
+
+
+FAR = time.time() + 400 * 86_400
+"""A moment that is told with its date, whatever the time of day."""
+
+
+def by(moment):
+    return time.strftime("%Y-%m-%d %H:%M", time.localtime(ceil(moment / 60) * 60))
+
+
+def test_when_it_starts_is_said_at_once_and_beside_the_answer(either, service, write):
+    service.estimates["hello"] = Estimate(guaranteed_by=FAR, position=3, queue="batch")
+    answer = either("submit", write(GOOD))
+    assert answer.out == "0001beef  hello\n"
+    assert answer.err.splitlines() == [
+        f"jobman: starts by {by(FAR)} at the latest; 3rd in batch",
+        "jobman: follow it with `jobman logs -f 0001beef`",
+    ]
+
+
+def test_of_several_jobs_each_is_told_by_its_name(either, service, write):
+    service.estimates["hello"] = Estimate(starts_now=True)
+    service.estimates["second"] = Estimate(position=1, queue="batch")
+    assert either("submit", write(TWO)).err.splitlines() == [
+        "jobman: hello: starts now",
+        "jobman: second: no promise: something in its way has no time limit; 1st in batch",
+    ]
+
+
+def test_of_very_many_jobs_only_some_are_told(jobman, service, write):
+    documents = [GOOD.replace("name: hello", f"name: j{number}", 1) for number in range(14)]
+    service.estimates = {f"j{number}": Estimate(starts_now=True) for number in range(14)}
+    told = jobman("submit", write("---\n".join(documents))).err.splitlines()
+    assert told[9:] == [
+        "jobman: j9: starts now",
+        "jobman: … and 4 more; `jobman why JOB` says when each of them starts",
+    ]
+
+
+def test_data_has_the_estimates_and_nothing_stands_beside_it(either, service, write):
+    service.estimates["hello"] = Estimate(guaranteed_by=FAR, expected_at=FAR - 60, position=3, queue="batch")
+    answer = either("submit", write(GOOD), "-o", "json")
+    assert answer.err == ""
+    told = answer.data["estimates"][0]
+    assert (told["job"], told["guaranteed_by"], told["position"]) == ("0001beef", FAR, 3)
+
+
+def test_what_if_answers_and_submits_nothing(either, service, write):
+    suggestion = "with 2 nodes instead of 4 it would start in 6 min"
+    service.estimates["hello"] = Estimate(guaranteed_by=FAR, position=2, queue="b", suggestion=suggestion)
+    answer = either("submit", "--what-if", write(GOOD))
+    assert answer.code == 0
+    assert answer.out.splitlines() == [
+        f"hello  would start by {by(FAR)} at the latest; 2nd in b",
+        f"try    {suggestion}",
+    ]
+    assert answer.err == "jobman: nothing was submitted\n"
+    assert service.submissions[-1].what_if
+    assert service.jobs == {}
+
+
+def test_what_if_of_several_documents_asks_once_for_each(either, service, write):
+    service.estimates["hello"] = Estimate(starts_now=True)
+    answer = either("submit", "--what-if", write(GOOD), write(GOOD, "again.yaml"))
+    assert answer.out == "hello  would start now\nhello  would start now\n"
+    assert answer.err == "jobman: nothing was submitted\n"
+    assert len(service.submissions) == 2
+
+
+def test_what_if_as_data(either, service, write):
+    service.estimates["hello"] = Estimate(starts_now=True)
+    data = either("submit", "--what-if", write(GOOD), "-o", "json").data
+    assert data["estimates"][0]["starts_now"] is True
+
+
+@pytest.mark.parametrize("option", ["--dry-run", "--hold", "-c"])
+def test_what_if_does_not_go_with_what_it_makes_senseless(either, service, write, option):
+    answer = either("submit", "--what-if", option, write(GOOD))
+    assert (answer.code, answer.out) == (2, "")
 
 
 def test_connect_follows_the_output(jobman, service, write):

@@ -105,11 +105,11 @@ def test_jobs_wait_for_resources_in_the_order_of_priority_and_submission(url):
 def test_hold_release_and_gates(url):
     async def scene(director):
         job_id = await submit(director, f"{TASK}gates: [data]\n", hold=True)
-        assert [b.kind for b in director.why(job_id).blockers] == ["hold", "gate"]
+        assert [b.kind for b in (await director.why(job_id)).blockers] == ["hold", "gate"]
         with pytest.raises(Refusal):
             await director.open_gate(job_id, "nope", "ada")
         await director.open_gate(job_id, "data", "ada")
-        assert director.why(job_id).suggestion == f"jobman release {job_id}"
+        assert (await director.why(job_id)).suggestion == f"jobman release {job_id}"
         await director.release(job_id, "ada")
         assert (await ended(director, job_id)).state == "succeeded"
         assert kinds(director, job_id)[:3] == ["submitted", "gate-opened", "released"]

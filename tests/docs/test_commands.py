@@ -62,7 +62,7 @@ def complaints(shown: str) -> list[str]:
     if name not in all_names():
         return [name]
     found = command(name)
-    for word in words[1:2] if hasattr(found, "commands") else []:
+    for word in [each for each in words[1:2] if hasattr(found, "commands") and each[0] not in "[-"]:
         missing = [each for each in word.split("|") if each not in found.commands]
         if missing:
             return [f"{name} {each}" for each in missing]

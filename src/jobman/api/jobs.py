@@ -10,7 +10,17 @@ from typing import Any, TypeVar
 
 from jobman.api.documents import JobSpec
 from jobman.client import Client
-from jobman.control.answers import FINAL_STATES, Attempt, Details, Event, LogLine, Replica, Submission, Why
+from jobman.control.answers import (
+    FINAL_STATES,
+    Attempt,
+    Details,
+    Estimate,
+    Event,
+    LogLine,
+    Replica,
+    Submission,
+    Why,
+)
 from jobman.control.answers import Job as Glance
 from jobman.plan.model import Plan
 
@@ -28,11 +38,15 @@ class JobFailed(Exception):
 
 
 class Job:
-    """A job of a service. What is asked of it is asked of the service, each time."""
+    """A job of a service. What is asked of it is asked of the service, each time.
 
-    def __init__(self, client: Client, id: str, name: str) -> None:
+    `promised` is what was said when it was submitted about its start; None where nothing could be.
+    """
+
+    def __init__(self, client: Client, id: str, name: str, promised: Estimate | None = None) -> None:
         self.id = id
         self.name = name
+        self.promised = promised
         self._client = client
 
     def __repr__(self) -> str:
@@ -86,6 +100,10 @@ class Job:
         """Why it is where it is."""
         return self._client.why(self.id)
 
+    def estimate(self) -> Estimate | None:
+        """When it starts, as far as that can be said now; None unless it waits for nodes."""
+        return self.why().estimate
+
     def cancel(self) -> None:
         """End it; its cleanup still runs."""
         self._client.cancel(self.id)
@@ -122,6 +140,7 @@ class AsyncJob:
         self.job = job
         self.id = job.id
         self.name = job.name
+        self.promised = job.promised
 
     def __repr__(self) -> str:
         return f"<AsyncJob {self.id} {self.name}>"
@@ -149,6 +168,9 @@ class AsyncJob:
 
     async def why(self) -> Why:
         return await asyncio.to_thread(self.job.why)
+
+    async def estimate(self) -> Estimate | None:
+        return await asyncio.to_thread(self.job.estimate)
 
     async def cancel(self) -> None:
         await asyncio.to_thread(self.job.cancel)
@@ -180,6 +202,7 @@ def submit(
     virtual: str | None = None,
     hold: bool = False,
     no_container: bool = False,
+    reservation: str | None = None,
     settings: str | Path | None = None,
     client: Client | None = None,
 ) -> Job:
@@ -188,19 +211,43 @@ def submit(
     Goes to this user's own service, which is started where there is none, or to the one of `client`. Raises
     jobman.client.Refused with the problems of a wrong document.
     """
-    submission = Submission(
-        parameters={key: _as_typed(value) for key, value in (parameters or {}).items()},
+    submission = _request(
+        document,
+        parameters,
         name=name,
-        cwd=str(Path.cwd()),
         environment=dict(os.environ) if client is None else None,
         virtual=virtual,
         hold=hold,
         no_container=no_container,
+        reservation=reservation,
         settings=None if settings is None else Path(settings).read_text("utf-8"),
         settings_file=None if settings is None else str(settings),
     )
-    _fill(submission, document)
     return _submitted(client or Client.usual(), submission)
+
+
+def what_if(
+    document: Document,
+    *,
+    parameters: Mapping[str, object] | None = None,
+    virtual: str | None = None,
+    no_container: bool = False,
+    reservation: str | None = None,
+    client: Client | None = None,
+) -> list[Estimate]:
+    """When each job of a document would start if it were submitted now, and what would make it sooner.
+
+    Nothing is submitted. Raises jobman.client.Refused as `submit` does.
+    """
+    submission = _request(
+        document,
+        parameters,
+        virtual=virtual,
+        no_container=no_container,
+        reservation=reservation,
+        what_if=True,
+    )
+    return (client or Client.usual()).submit(submission).estimates
 
 
 async def submit_async(document: Document, **options: Any) -> AsyncJob:
@@ -215,7 +262,9 @@ def find(reference: str, *, client: Client | None = None) -> Job:
     return Job(client, found.id, found.name)
 
 
-def _fill(submission: Submission, document: Document) -> None:
+def _request(document: Document, parameters: Mapping[str, object] | None, **fields: Any) -> Submission:
+    given = {key: _as_typed(value) for key, value in (parameters or {}).items()}
+    submission = Submission(parameters=given, cwd=str(Path.cwd()), **fields)
     if isinstance(document, Plan):
         submission.plan = document.to_json().decode()
     elif isinstance(document, JobSpec):
@@ -223,12 +272,14 @@ def _fill(submission: Submission, document: Document) -> None:
         submission.document, submission.file = (source.text, source.name) if source is not None else ("", "-")
     else:
         submission.document, submission.file = Path(document).read_text("utf-8"), str(document)
+    return submission
 
 
 def _submitted(client: Client, submission: Submission) -> Job:
     answer = client.submit(submission)
     first = answer.jobs[0]
-    return Job(client, first.id, first.name)
+    promised = next((each for each in answer.estimates if each.job == first.id), None)
+    return Job(client, first.id, first.name, promised)
 
 
 def _as_typed(value: object) -> str:

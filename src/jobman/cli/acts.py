@@ -14,7 +14,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from jobman.client import Client
+    from jobman.control.answers import Failure
 
+_OFFER = r"jobman extend \S+ \+(\d+)s(?: --task \S+)?"
+"""How the service words the largest time that it would grant."""
 gate = typer.Typer(add_completion=False, no_args_is_help=True, help="Open the gates that a job waits for.")
 
 
@@ -84,7 +87,32 @@ def extend(
         misused("one length of time is enough", "JOB +30m")
     more = rest[0].removeprefix("+")
     seconds = a_length(more, "JOB +30m")
-    _act(context, [job], output, f"has {more} more", lambda client, one: client.extend(one, seconds, task))
+
+    def act(client: Client, one: str) -> Any:
+        from jobman.client import Refused
+
+        try:
+            return client.extend(one, seconds, task)
+        except Refused as error:
+            _offer(error.failure, more)
+            raise
+
+    _act(context, [job], output, f"has {more} more", act)
+
+
+def _offer(failure: Failure, more: str) -> None:
+    """Of a refusal because others would have to wait: say how much can be had, as a command to paste."""
+    import re
+
+    if failure.code != "would-delay":
+        return
+    failure.message = f"{more} more would delay somebody who was promised these nodes"
+    offered = re.search(_OFFER, failure.advice)
+    if offered is not None:
+        from jobman.cli.times import length
+
+        failure.message += f"; {length(float(offered[1]))} can be granted"
+        failure.advice = offered[0]
 
 
 @gate.command("open")

@@ -101,22 +101,32 @@ def _print_queue(rows: list[QueueRow]) -> None:
     print_table(columns, table)
 
 
+_LEAST_TELLING = {"socket": 9, "storage": 7}
+_RANKS = {"core": 1, "gpu": 1, "memory": 3}
+"""Which columns of nodes give way first: figures stay longer than bars."""
+_WITH_BARS = ("core", "gpu")
+_STATES = {"up": "green", "draining": "yellow"}
+
+
 def _print_nodes(found: list[Node]) -> None:
     from jobman.cli.tables import Cell, Column, Row, print_table
 
-    kinds = list(dict.fromkeys(kind for node in found for kind in node.amounts))
-    columns = [
-        Column("node"),
-        Column("state"),
-        *(Column(UNITS.get(kind, kind), rank=number, right=True) for number, kind in enumerate(kinds, 1)),
-        Column("jobs", rank=8, folds=True),
-    ]
+    present = dict.fromkeys(kind for node in found for kind, amount in node.amounts.items() if amount)
+    kinds = [kind for kind in _RANKS if kind in present] + [kind for kind in present if kind not in _RANKS]
+    columns = [Column("node", least=12), Column("state")]
+    for kind in kinds:
+        if kind in _WITH_BARS:
+            columns.append(Column(f"{kind} load" if kind != "core" else "load", rank=4))
+        rank = _RANKS.get(kind) or _LEAST_TELLING.get(kind, 6)
+        columns.append(Column(UNITS.get(kind, kind), rank=rank, right=True))
+    columns += [Column("jobs", rank=5, folds=True), Column("reason", rank=2, folds=True)]
     rows: list[Row] = [
         (
             node.name,
-            Cell(node.state, "green" if node.state == "up" else "red"),
-            *(_use(node, kind) for kind in kinds),
+            Cell(node.state, _STATES.get(node.state, "red")),
+            *(cell for kind in kinds for cell in _cells(node, kind)),
             _some(node.jobs),
+            node.reason,
         )
         for node in found
     ]
@@ -130,15 +140,16 @@ def _print_facts(found: list[Node]) -> None:
         print_facts([("node", Cell(node.name, "bold")), *sorted((node.facts | node.labels).items())])
 
 
-def _use(node: Node, kind: str) -> Cell:
-    """`2/8`: what is in use, of all; red where nothing is left."""
+def _cells(node: Node, kind: str) -> list[Cell]:
+    """`2/8`: what is in use, of all; for some kinds behind a bar."""
+    from jobman.cli.bars import bar, colour_of, letters_for
     from jobman.cli.tables import Cell
 
     total, used = node.amounts.get(kind, 0), node.used.get(kind, 0)
-    if not total:
-        return Cell("")
-    style = "red" if used >= total else "yellow" if used else ""
-    return Cell(f"{amount_of(kind, used)}/{amount_of(kind, total)}", style)
+    style = colour_of(used, total)
+    bars = [Cell(bar(used, total, letters=letters_for()), style)] if kind in _WITH_BARS else []
+    use = f"{amount_of(kind, used)}/{amount_of(kind, total)}" if total else ""
+    return [*bars, Cell(use, style)]
 
 
 def _print_flavors(rows: list[dict[str, Any]]) -> None:

@@ -34,7 +34,7 @@ FAMILIES: dict[str, dict[str, Entry]] = {
         "details": Entry("details:details", "Show a job: its tasks, replicas, conditions and document."),
         "logs": Entry("logs:logs", "Print the output of a job's copies, merged in order of time."),
         "events": Entry("events:events", "List what happened to a job."),
-        "why": Entry("jobs:why", "Say why a job is where it is, and what would help."),
+        "why": Entry("why:why", "Say why a job is where it is, when it starts, and what would help."),
         "wait": Entry("jobs:wait", "Wait for jobs to end, and end with their exit code."),
         "cancel": Entry("acts:cancel", "Cancel jobs: what runs is stopped, cleanup still runs."),
         "delete": Entry("acts:delete", "Delete jobs that are over, with their output."),
@@ -54,12 +54,17 @@ FAMILIES: dict[str, dict[str, Entry]] = {
     },
     "Cluster": {
         "queue": Entry(
-            "cluster:queue", "List the flavors in demand: waiting, running, yours, the next start."
+            "queues:queue", "List the flavors in demand: waiting, running, yours, the next start."
         ),
-        "nodes": Entry("cluster:nodes", "List the nodes, and how much of each is in use."),
+        "nodes": Entry("nodes:nodes", "List the nodes, and how much of each is in use."),
+        "top": Entry("top.command:top", "Show the queue and the nodes, live."),
         "resources-flavors": Entry(
             "cluster:resources_flavors", "List the flavors of the settings, and where each came from."
         ),
+        "simulate": Entry("simulate:simulate", "Replay a trace under policies, and compare them."),
+        "maintenance": Entry("maintenance:maintenance", "Plan times in which nothing runs on some nodes."),
+        "reserve": Entry("reserve:reserve", "Keep nodes free in advance, for people or accounts."),
+        "usage": Entry("usage:usage", "Show what was used in a time, and what it cost."),
     },
     "Service": {
         "service": Entry("service:service", "Show, start or stop your own service."),

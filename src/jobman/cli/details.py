@@ -13,7 +13,7 @@ from jobman.cli.options import Job, JobName, Output, Utc, one_job
 from jobman.cli.state import State, emit
 
 if TYPE_CHECKING:
-    from jobman.cli.tables import Cell
+    from jobman.cli.tables import Cell, Column, Row
     from jobman.control.answers import Attempt, Details, Replica, Task
 
 _SHOWN = ("succeeded", "failed", "cancelled", "skipped", "running", "waiting", "retried")
@@ -58,12 +58,12 @@ def details(
 
 
 def _print(job: Details, replicas: list[Replica], attempts: list[Attempt], *, utc: bool) -> None:
-    from jobman.cli.tables import print_facts
+    from jobman.cli.tables import print_facts, print_table
 
-    print_facts(_facts(job, utc=utc))
+    print_facts(facts_of(job, utc=utc))
     if job.tasks:
         sys.stdout.write("\n")
-        print_tasks(job.tasks)
+        print_table(*table_of(job.tasks))
     if job.results:
         sys.stdout.write("\n")
         _print_results(job.results)
@@ -82,7 +82,8 @@ def _print_results(results: dict[str, str]) -> None:
     print_table([Column("replica"), Column("result", folds=True)], rows)
 
 
-def _facts(job: Details, *, utc: bool) -> Iterator[tuple[str, str | Cell]]:
+def facts_of(job: Details, *, utc: bool) -> Iterator[tuple[str, str | Cell]]:
+    """What is known of a job as a whole."""
     from jobman.cli.jobs import state_cell, time_of
     from jobman.cli.tables import Cell
     from jobman.cli.times import clock, when
@@ -128,9 +129,9 @@ def _pairs(values: dict[str, Any]) -> str:
     return ", ".join(f"{key}={value}" for key, value in values.items())
 
 
-def print_tasks(tasks: list[Task]) -> None:
-    """Print the tasks of a job with how many replicas of each are where."""
-    from jobman.cli.tables import Cell, Column, Row, print_table
+def table_of(tasks: list[Task]) -> tuple[list[Column], list[Row]]:
+    """The tasks of a job with how many replicas of each are where, for a table."""
+    from jobman.cli.tables import Cell, Column
 
     columns = [
         Column("task", least=16),
@@ -149,7 +150,7 @@ def print_tasks(tasks: list[Task]) -> None:
         )
         for task in tasks
     ]
-    print_table(columns, rows)
+    return columns, rows
 
 
 def title_of(task: Task) -> str:

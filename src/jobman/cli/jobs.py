@@ -1,4 +1,4 @@
-"""`jobman list`, `why` and `wait`: jobs at a glance, what one waits for, and waiting for them to end."""
+"""`jobman list` and `wait`: jobs at a glance, and waiting for them to end."""
 
 from __future__ import annotations
 
@@ -8,15 +8,13 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
-from jobman.cli.options import Job as JobArgument
 from jobman.cli.options import JobName, Jobs, Output, Utc, a_length, a_moment, many_jobs
-from jobman.cli.options import one_job as the_job
 from jobman.cli.state import ExitCode, State, emit, misused, say
 
 if TYPE_CHECKING:
     from jobman.cli.tables import Cell
     from jobman.client import Client
-    from jobman.control.answers import Job, Why
+    from jobman.control.answers import Job
 
 _STATES = ("waiting", "running", "succeeded", "failed", "cancelled")
 _WATCH_SECONDS = 2.0
@@ -115,6 +113,7 @@ def _print_jobs(jobs: list[Job], *, all_users: bool, utc: bool) -> None:
         Column("done", rank=1, right=True),
         Column("submitted", rank=3),
         Column("took", rank=4, right=True),
+        Column("starts", rank=3),
         Column("flavor", rank=6),
         Column("queue", rank=7),
         Column("why", rank=5, folds=True),
@@ -128,6 +127,7 @@ def _print_jobs(jobs: list[Job], *, all_users: bool, utc: bool) -> None:
             progress_of(job.counts),
             when(job.submitted_at, utc=utc),
             time_of(job),
+            start_of(job, utc=utc),
             job.flavor or "",
             job.queue or "",
             "" if job.reason == job.state else job.reason,
@@ -153,6 +153,22 @@ def progress_of(counts: dict[str, int]) -> str:
     return f"{counts.get('succeeded', 0):,}/{total:,}" if total else ""
 
 
+def start_of(job: Job, *, utc: bool) -> str:
+    """By when a job that waits starts, where that was said."""
+    from jobman.cli.estimates import is_now, latest
+    from jobman.cli.times import clock
+
+    estimate = job.estimate
+    if estimate is None or job.state != "waiting":
+        return ""
+    if is_now(estimate, time.time()):
+        return "now"
+    if estimate.guaranteed_by is None:
+        return "no promise"
+    by = clock(estimate.guaranteed_by, utc=True) if utc else latest(estimate.guaranteed_by, time.time())
+    return f"by {by}"
+
+
 def time_of(job: Job) -> str:
     """How long a job took, or has taken so far."""
     from jobman.cli.times import length
@@ -160,44 +176,6 @@ def time_of(job: Job) -> str:
     if job.started_at is None:
         return ""
     return length((job.ended_at or time.time()) - job.started_at)
-
-
-# -- why ----------------------------------------------------------------------------------------------------
-
-
-def why(
-    context: typer.Context, job: JobArgument = None, named: JobName = None, output: Output = None
-) -> None:
-    """Say why a job is where it is, and what would help."""
-    from jobman.cli.calls import Calling
-
-    state: State = context.obj
-    form = state.format(output)
-    reference = the_job(job, named)
-    with Calling(form) as client:
-        answer = client.why(reference)
-    if form == "table":
-        _print_why(answer)
-    else:
-        emit(answer, form)
-
-
-def _print_why(answer: Why) -> None:
-    from jobman.cli.colours import STATES
-    from jobman.cli.tables import Cell, print_facts
-
-    place = f", number {answer.position:,} in the queue" if answer.position else ""
-    summary = answer.summary.removeprefix("it waits: ")
-    more = [blocker.message for blocker in answer.blockers if blocker.message != summary]
-    print_facts(
-        [
-            ("job", Cell(answer.job, "bold")),
-            ("state", Cell(answer.state + place, STATES.get(answer.state, ""))),
-            ("because", summary),
-            *(("and", message) for message in more),
-            ("try", Cell(answer.suggestion, "cyan")),
-        ]
-    )
 
 
 # -- wait ---------------------------------------------------------------------------------------------------

@@ -38,6 +38,13 @@ Virtual = Annotated[
 NoContainer = Annotated[
     bool, typer.Option("--no-container", help="Run tasks that name an image without a container.")
 ]
+Reservation = Annotated[
+    str | None,
+    typer.Option("--reservation", metavar="NAME", help="Run on nodes that were reserved under this name."),
+]
+WhatIf = Annotated[
+    bool, typer.Option("--what-if", help="Say when it would start and what would help, and submit nothing.")
+]
 Engine = Annotated[str, typer.Option("-e", "--engine", metavar="ENGINE", help="Where the job runs.")]
 
 

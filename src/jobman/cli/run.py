@@ -8,7 +8,18 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from jobman.cli.commands import trailing
-from jobman.cli.options import Engine, Flavor, Image, Name, NoContainer, Output, Parameters, Virtual
+from jobman.cli.options import (
+    Engine,
+    Flavor,
+    Image,
+    Name,
+    NoContainer,
+    Output,
+    Parameters,
+    Reservation,
+    Virtual,
+    WhatIf,
+)
 from jobman.cli.state import INTERRUPTED, State, check_engine, emit, misused, parse_parameters, say
 
 if TYPE_CHECKING:
@@ -32,6 +43,8 @@ def run(
     parameters: Parameters = None,
     virtual: Virtual = None,
     no_container: NoContainer = False,
+    reservation: Reservation = None,
+    what_if: WhatIf = False,
     engine: Engine = "local",
     quiet: Annotated[
         bool, typer.Option("-q", "--quiet", help="Print the output of the job and nothing else.")
@@ -42,7 +55,7 @@ def run(
 
     What the job writes to stdout goes to stdout, the rest to stderr. Ctrl-C detaches: the job goes on.
     """
-    from jobman.cli.submission import Wishes
+    from jobman.cli.submission import Wishes, submit
 
     state: State = context.obj
     form = state.format(output)
@@ -58,20 +71,26 @@ def run(
         parameters=parse_parameters(parameters, form),
         virtual=virtual,
         no_container=no_container,
+        reservation=reservation,
+        what_if=what_if,
     )
+    if what_if:
+        submit(wishes, state, form)
+        raise typer.Exit
     raise typer.Exit(run_and_follow(wishes, state, form, quiet=quiet))
 
 
 def run_and_follow(wishes: Wishes, state: State, form: str, *, quiet: bool) -> int:
     """Submit what was wished for and stay with it; returns the exit code."""
     from jobman.cli.calls import Calling
-    from jobman.cli.submission import requests, send, tell
+    from jobman.cli.submission import foretell, requests, send, tell
 
     wanted = requests(wishes, state, form)
     with Calling(form) as client:
         submitted = send(client, wanted)
-        for answer in submitted:
-            tell(answer)
+        tell(*submitted)
+        if not quiet:
+            foretell(submitted)
         jobs = [client.details(job.id) for answer in submitted for job in answer.jobs]
         return follow_jobs(client, jobs, form, quiet=quiet)
 

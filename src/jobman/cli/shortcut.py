@@ -20,11 +20,17 @@ VALUES = {
     "-j": "name",
     "--job-name": "name",
     "--virtual": "virtual",
+    "--reservation": "reservation",
     "-e": "engine",
     "--engine": "engine",
     **_OUTPUT,
 }
-FLAGS = {"--hold": "hold", "--no-container": "no_container", "--dry-run": "dry_run"}
+FLAGS = {
+    "--hold": "hold",
+    "--no-container": "no_container",
+    "--dry-run": "dry_run",
+    "--what-if": "what_if",
+}
 LISTS = {"--set": "parameters"}
 
 

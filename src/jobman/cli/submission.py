@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 _LONGEST = 16 * 1024 * 1024
 _STDIN = "-"
+_MOST_TOLD = 10
+"""Jobs of one submission whose start is told one by one."""
 
 
 class Wishes(NamedTuple):
@@ -37,6 +39,8 @@ class Wishes(NamedTuple):
     hold: bool = False
     no_container: bool = False
     dry_run: bool = False
+    reservation: str | None = None
+    what_if: bool = False
 
 
 def requests(wishes: Wishes, state: State, form: str) -> list[Submission]:
@@ -59,7 +63,7 @@ def requests(wishes: Wishes, state: State, form: str) -> list[Submission]:
 
 def send(client: Client, wanted: list[Submission]) -> list[Submitted]:
     """Submit everything, or nothing where one of several is refused."""
-    if len(wanted) > 1 and not wanted[0].dry_run:
+    if len(wanted) > 1 and not (wanted[0].dry_run or wanted[0].what_if):
         for one in wanted:
             client.submit(_as_trial(one))
     return [client.submit(one) for one in wanted]
@@ -70,10 +74,11 @@ def submit(wishes: Wishes, state: State, form: str) -> list[Submitted]:
     wanted = requests(wishes, state, form)
     with Calling(form) as client:
         found = send(client, wanted)
-    for answer in found:
-        tell(answer)
+    tell(*found)
     if form != "table":
         emit(found[0] if len(found) == 1 else found, form)
+    elif wishes.what_if:
+        _print_outlook(found)
     elif wishes.dry_run:
         _print_trial(wanted, found)
     else:
@@ -81,11 +86,12 @@ def submit(wishes: Wishes, state: State, form: str) -> list[Submitted]:
     return found
 
 
-def tell(answer: Submitted) -> None:
+def tell(*found: Submitted) -> None:
     """Print warnings and notes of the service, which are not the answer."""
-    if answer.warnings:
-        print_found(answer.warnings)
-    for note in answer.notes:
+    for answer in found:
+        if answer.warnings:
+            print_found(answer.warnings)
+    for note in dict.fromkeys(note for answer in found for note in answer.notes):
         say(note)
 
 
@@ -94,8 +100,36 @@ def announce(found: list[Submitted]) -> None:
     jobs = [job for answer in found for job in answer.jobs]
     sys.stdout.write("".join(f"{job.id}  {job.name}\n" for job in jobs))
     sys.stdout.flush()
+    foretell(found)
     if len(jobs) == 1:
         say(f"follow it with `jobman logs -f {jobs[0].id}`")
+
+
+def foretell(found: list[Submitted]) -> None:
+    """Print when jobs start, as far as the service could say."""
+    from jobman.cli.estimates import sentence
+
+    names = _names(found)
+    estimates = [estimate for answer in found for estimate in answer.estimates]
+    for estimate in estimates[:_MOST_TOLD]:
+        say(sentence(estimate) if len(names) == 1 else f"{names[estimate.job]}: {sentence(estimate)}")
+    if len(estimates) > _MOST_TOLD:
+        say(f"… and {len(estimates) - _MOST_TOLD:,} more; `jobman why JOB` says when each of them starts")
+
+
+def _print_outlook(found: list[Submitted]) -> None:
+    """When jobs would start, and what would make it sooner."""
+    from jobman.cli.estimates import sentence
+    from jobman.cli.tables import Cell, print_facts
+
+    names = _names(found)
+    for estimate in (estimate for answer in found for estimate in answer.estimates):
+        title, words = names.get(estimate.job, "job"), sentence(estimate, would=True)
+        print_facts([(title, words), ("try", Cell(estimate.suggestion, "cyan"))])
+
+
+def _names(found: list[Submitted]) -> dict[str, str]:
+    return {job.id: job.name for answer in found for job in answer.jobs}
 
 
 def _print_trial(wanted: list[Submission], found: list[Submitted]) -> None:
@@ -126,6 +160,8 @@ def mistake(wishes: Wishes) -> tuple[str, str] | None:
         return "-i and -r are for a command; a document names its own", "-i, -r"
     if len(wishes.files) > 1 and wishes.name:
         return "one name is not enough for several documents", "-j"
+    if wishes.what_if and (wishes.dry_run or wishes.hold):
+        return "nothing is submitted, so --dry-run and --hold have no meaning with it", "--what-if"
     return None
 
 
@@ -141,6 +177,8 @@ def _common(wishes: Wishes, state: State, form: str) -> dict[str, Any]:
         "hold": wishes.hold,
         "no_container": wishes.no_container,
         "dry_run": wishes.dry_run,
+        "reservation": wishes.reservation,
+        "what_if": wishes.what_if,
     }
 
 

@@ -10,7 +10,18 @@ from typing import Annotated
 import typer
 
 from jobman.cli.commands import trailing
-from jobman.cli.options import Engine, Flavor, Image, Name, NoContainer, Output, Parameters, Virtual
+from jobman.cli.options import (
+    Engine,
+    Flavor,
+    Image,
+    Name,
+    NoContainer,
+    Output,
+    Parameters,
+    Reservation,
+    Virtual,
+    WhatIf,
+)
 from jobman.cli.state import State, check_engine, misused, parse_parameters
 
 
@@ -30,9 +41,11 @@ def submit(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Say what would happen, and submit nothing.")
     ] = False,
+    what_if: WhatIf = False,
     hold: Annotated[bool, typer.Option("--hold", help="Hold the job until `jobman release`.")] = False,
     virtual: Virtual = None,
     no_container: NoContainer = False,
+    reservation: Reservation = None,
     engine: Engine = "local",
     output: Output = None,
 ) -> None:
@@ -43,8 +56,8 @@ def submit(
     state: State = context.obj
     form = state.format(output)
     check_engine(engine)
-    if connect and (dry_run or hold):
-        misused("there is no output to follow with --dry-run or --hold", "-c")
+    if connect and (dry_run or what_if or hold):
+        misused("there is no output to follow with --dry-run, --what-if or --hold", "-c")
     wishes = Wishes(
         files=tuple(files or ()),
         command=trailing(context),
@@ -56,6 +69,8 @@ def submit(
         hold=hold,
         no_container=no_container,
         dry_run=dry_run,
+        reservation=reservation,
+        what_if=what_if,
     )
     answers = send(wishes, state, form)
     if connect:

@@ -173,17 +173,27 @@ def _lines(cells: list[Cell], columns: list[Column], widths: list[int], colour: 
     return lines
 
 
-def print_facts(facts: Iterable[tuple[str, str | Cell]], stream: TextIO | None = None) -> None:
-    """Print names and values one below the other; what is empty is left out."""
+Facts = Iterable[tuple[str, str | Cell]]
+"""Names and values; what is empty is left out."""
+
+
+def print_facts(facts: Facts, stream: TextIO | None = None) -> None:
+    """Print names and values one below the other."""
     stream = stream or sys.stdout
+    for line in render_facts(facts, width_of(stream), colour=wanted(stream)):
+        stream.write(line + "\n")
+
+
+def render_facts(facts: Facts, width: int | None, *, colour: bool = False) -> list[str]:
+    """The lines of names and values; long values go on below themselves."""
     shown = [
         (name, _cell(value)) for name, value in facts if value and (isinstance(value, str) or value.text)
     ]
     margin = max((len(name) for name, _ in shown), default=0) + len(GAP)
-    width, colour = width_of(stream), wanted(stream)
+    room = None if width is None else max(width - margin, _ROOM_TO_READ)
+    lines = []
     for name, cell in shown:
-        room = None if width is None else max(width - margin, _ROOM_TO_READ)
-        pieces = [cell.text] if room is None else fold(cell.text, room)
-        for number, piece in enumerate(pieces):
+        for number, piece in enumerate([cell.text] if room is None else fold(cell.text, room)):
             label = paint(f"{name:<{margin}}", "bold", on=colour) if not number else " " * margin
-            stream.write(f"{label}{paint(piece, cell.style, on=colour)}\n")
+            lines.append(f"{label}{paint(piece, cell.style, on=colour)}")
+    return lines

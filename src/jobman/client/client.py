@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
@@ -41,6 +41,20 @@ from jobman.control.answers import (
 )
 from jobman.control.embedded import SERVING
 from jobman.control.places import Places
+
+if TYPE_CHECKING:
+    from jobman.control.accounting.statements import Usage
+
+    # Only those who administer need these bodies; the others should not wait for them.
+    from jobman.control.administration import (
+        CalendarEntry,
+        CalendarKind,
+        NewEntry,
+        NodeStateName,
+        QueueInfo,
+        QueueStateName,
+        Standing,
+    )
 
 T = TypeVar("T")
 _PAGE = 1000
@@ -189,6 +203,55 @@ class Client:
     def queue(self) -> list[QueueRow]:
         """How many jobs wait and run, by what they ask for."""
         return self._ask("GET", "/v1/queue", Listing[QueueRow]).items
+
+    def queues(self) -> list[QueueInfo]:
+        """The queues, and whether they are open."""
+        from jobman.control.administration import QueueInfo
+
+        return self._ask("GET", "/v1/queues", Listing[QueueInfo]).items
+
+    def set_queue_state(self, name: str, state: QueueStateName, reason: str = "") -> Standing:
+        """Open, drain or close a queue."""
+        from jobman.control.administration import NewQueueState, Standing
+
+        body = msgspec.json.encode(NewQueueState(state=state, reason=reason))
+        return self._ask("POST", quoted("/v1/queues", name, "state"), Standing, body=body, safe=True)
+
+    def set_node_state(self, name: str, state: NodeStateName, reason: str = "") -> Standing:
+        """Drain a node, or use it again."""
+        from jobman.control.administration import NewNodeState, Standing
+
+        body = msgspec.json.encode(NewNodeState(state=state, reason=reason))
+        return self._ask("POST", quoted("/v1/nodes", name, "state"), Standing, body=body, safe=True)
+
+    def calendar(self, kind: CalendarKind | None = None) -> list[CalendarEntry]:
+        """Windows of maintenance and reservations, or those of one kind."""
+        from jobman.control.administration import CalendarEntry
+
+        return self._ask("GET", "/v1/calendar", Listing[CalendarEntry], query={"kind": kind}).items
+
+    def add_calendar(self, wanted: NewEntry) -> CalendarEntry:
+        """Add a window of maintenance or a reservation."""
+        from jobman.control.administration import CalendarEntry
+
+        return self._ask("POST", "/v1/calendar", CalendarEntry, body=msgspec.json.encode(wanted))
+
+    def remove_calendar(self, name: str, kind: CalendarKind | None = None) -> CalendarEntry:
+        """Take a window or a reservation away."""
+        from jobman.control.administration import CalendarEntry
+
+        return self._ask("DELETE", quoted("/v1/calendar", name), CalendarEntry, query={"kind": kind})
+
+    def usage(self, **filters: Filters) -> Usage:
+        """What was used and charged. Filters: account, user, since, until, by, limit."""
+        from jobman.control.accounting.statements import Usage
+
+        return self._ask("GET", "/v1/usage", Usage, query=filters)
+
+    def usage_csv(self, **filters: Filters) -> str:
+        """The same as CSV."""
+        target = "/v1/usage" + query_string({**filters, "format": "csv"})
+        return self._link.ask("GET", target, body=None, headers={}, safe=True, patience=60.0).decode()
 
     def status(self) -> Status:
         """What the service is and how it fares."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
 from math import ceil
@@ -17,14 +18,17 @@ from jobman.plan.build import build
 from jobman.plan.model import Plan, PlanError, Unit, digest, plan_from_json
 from jobman.plan.nodes import ClusterNode
 from jobman.sched.placement import Pool
+from jobman.sched.scheduling import Scheduling, scheduling
 from jobman.sched.wishes import domain, wishes_for
 from jobman.settings import Settings, home_file, load_settings, settings_from_text
+from jobman.settings.accounting import Accounting, accounting_of
 from jobman.spec.load import load_jobs
 from jobman.spec.problems import Problem, Problems, SpecError
 from jobman.spec.shapes import Part
 from jobman.spec.source import Source
 from jobman.spec.yaml import collector_paused
 
+log = logging.getLogger("jobman.admission")
 _MOST_KEPT = 64
 LARGE = 50_000
 """Characters of a document that takes its time: it is read outside the loop, with the collector held."""
@@ -64,6 +68,21 @@ class SettingsShelf:
             return facts
         except SpecError:
             return {}
+
+    def scheduling(self) -> Scheduling:
+        """What the settings say about queues, accounts and times; where they are wrong, the usual."""
+        try:
+            return scheduling(self._usual())
+        except SpecError:
+            log.exception("the settings are wrong: the scheduler goes by its defaults")
+            return Scheduling()
+
+    def accounting(self) -> Accounting:
+        """What the settings say about prices; where they are wrong, the usual."""
+        try:
+            return accounting_of(self._usual().values)
+        except SpecError:
+            return Accounting()
 
     def _usual(self) -> Settings:
         file = Path(self._path) if self._path is not None else home_file()
@@ -131,6 +150,20 @@ def renamed(plans: list[Plan], name: str) -> list[Plan]:
         )
     renamed = msgspec.structs.replace(plans[0], name=name)
     return [msgspec.structs.replace(renamed, digest=digest(renamed))]
+
+
+def with_limit(plan: Plan, default: float | None) -> Plan:
+    """A plan in which everything that holds nodes has a time limit, where the site has one for all."""
+    if default is None or all(unit.duration is not None or unit.parent is not None for unit in plan.units):
+        return plan
+    units = tuple(
+        msgspec.structs.replace(unit, duration=default)
+        if unit.duration is None and unit.parent is None
+        else unit
+        for unit in plan.units
+    )
+    limited = msgspec.structs.replace(plan, units=units)
+    return msgspec.structs.replace(limited, digest=digest(limited))
 
 
 class Fitting:

@@ -52,8 +52,12 @@ class Submission(Body, omit_defaults=True, forbid_unknown_fields=True, kw_only=T
     hold: bool = False
     no_container: bool = False
     """Run tasks that name an image without a container."""
+    reservation: str | None = None
+    """The advance reservation in which its jobs run."""
     dry_run: bool = False
     """Answer what would happen, and submit nothing."""
+    what_if: bool = False
+    """Answer when its jobs would start, and submit nothing."""
     rerun_of: str | None = None
     """A job to run once more; the document is then that job's own."""
     failed_only: bool = False
@@ -80,6 +84,24 @@ class Failure(Body, omit_defaults=True, kw_only=True):
     request: str = ""
 
 
+class Estimate(Body, kw_only=True):
+    """When something that waits will start."""
+
+    job: str = ""
+    replica: str = ""
+    starts_now: bool = False
+    guaranteed_by: float | None = None
+    """At the latest, if everybody keeps to their limits; null where something has no limit."""
+    expected_at: float | None = None
+    expected_p90: float | None = None
+    """As far as anybody can tell, and with nine chances in ten by then."""
+    position: int | None = None
+    """Its place in the queue, from 1."""
+    queue: str = ""
+    suggestion: str = ""
+    """What would make it start sooner, found by trying; only where it was asked what would be if."""
+
+
 class Job(Body, kw_only=True):
     """A job at a glance."""
 
@@ -100,13 +122,18 @@ class Job(Body, kw_only=True):
     exit_code: int | None = None
     counts: dict[str, int] = {}
     """Replicas of tasks by state; `retried` counts attempts beyond the first."""
+    estimate: Estimate | None = None
+    """Of a job that waits, in lists: what it was promised."""
+    ends_by: float | None = None
+    """Of a job that runs, in lists: when the last of what runs now reaches its limit."""
 
 
 class Condition(Body, kw_only=True):
     """One typed statement about a job, as Kubernetes has them."""
 
     type: str
-    """Submitted, Held, GatesClosed, Started, Suspended, PartiallyFailed, Complete, Failed, Cancelled."""
+    """Submitted, Held, GatesClosed, Started, Suspended, PartiallyFailed, Complete, Failed, Cancelled,
+    OutputRemoved."""
     status: bool
     since: float
     message: str = ""
@@ -207,12 +234,52 @@ class LogLine(Body, omit_defaults=True, kw_only=True):
     """The offset behind it in its file: a line that comes again after a break is known by it."""
 
 
+BlockerKind = Literal[
+    "dependency",
+    "gate",
+    "hold",
+    "start",
+    "parallelism",
+    "turn",
+    "retry",
+    "order",
+    "resources",
+    "limit",
+    "reservation",
+    "maintenance",
+    "priority",
+    "queue",
+    "node",
+    "never",
+]
+"""What a job waits for: others of it, somebody's act, its time, or nodes (the last eight)."""
+
+
 class Blocker(Body, kw_only=True):
     """One thing a job or replica waits for."""
 
-    kind: Literal["dependency", "gate", "hold", "resources", "start", "parallelism", "turn", "retry", "order"]
+    kind: BlockerKind
     replica: str = ""
     message: str
+
+
+class Factor(Body, kw_only=True):
+    """One part of a priority."""
+
+    name: str
+    raw: float
+    weight: float
+    contribution: float
+
+
+class Revision(Body, kw_only=True):
+    """A guarantee that moved."""
+
+    at: float
+    replica: str
+    before: float | None
+    after: float | None
+    cause: str
 
 
 class Why(Body, kw_only=True):
@@ -223,7 +290,14 @@ class Why(Body, kw_only=True):
     summary: str
     position: int | None = None
     """Its place in the queue, from 1."""
+    queue: str = ""
     blockers: list[Blocker] = []
+    estimate: Estimate | None = None
+    """Of the first of its replicas that waits for nodes."""
+    priority: float | None = None
+    factors: list[Factor] = []
+    revisions: list[Revision] = []
+    """The last ones, newest first."""
     suggestion: str = ""
 
 
@@ -232,6 +306,8 @@ class Node(Body, kw_only=True):
 
     name: str
     state: str = "up"
+    reason: str = ""
+    """Why it is not up, and who says so."""
     amounts: dict[str, float] = {}
     used: dict[str, float] = {}
     facts: dict[str, str] = {}
@@ -277,6 +353,8 @@ class Submitted(Body, kw_only=True):
     warnings: list[dict[str, Any]] = []
     replayed: bool = False
     """Whether an earlier request with this idempotency key had submitted them."""
+    estimates: list[Estimate] = []
+    """When the first replica of each job starts, where that could be said at once."""
     notes: list[str] = []
 
 

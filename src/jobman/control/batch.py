@@ -24,38 +24,10 @@ class Batch:
 
     @property
     def is_empty(self) -> bool:
-        changes = self.changes
-        return not (
-            changes.jobs
-            or changes.events
-            or changes.replicas
-            or changes.tasks
-            or changes.attempts
-            or changes.allocations
-            or changes.logs
-            or changes.submissions
-            or changes.deleted
-        )
+        return self.changes.is_empty
 
     def take_back(self, jobs: set[str]) -> list[EventRecord]:
         """Drop everything about jobs that were never committed."""
-        changes = self.changes
-        tables: tuple[dict[Any, Any], ...] = (
-            changes.tasks,
-            changes.replicas,
-            changes.attempts,
-            changes.allocations,
-            changes.logs,
-        )
-        for table in tables:
-            for key in [key for key in table if key[0] in jobs]:
-                del table[key]
-        for job in jobs:
-            changes.jobs.pop(job, None)
-        changes.new_jobs -= jobs
-        changes.submissions = [one for one in changes.submissions if not jobs.intersection(one.jobs)]
-        dropped = [event for event in changes.events if event.job in jobs]
-        changes.events = [event for event in changes.events if event.job not in jobs]
         self.launches = [order for order in self.launches if order.job not in jobs]
         self.acts = [act for act in self.acts if act[1][0] not in jobs]
-        return dropped
+        return self.changes.take_back(jobs)

@@ -104,6 +104,8 @@ class Conductor(Books):
                 self.restart_at = None
                 self._end_scope(self.root, also_cleanup=not self.attempts)
                 self._ending[id(self.root)] = self.root
+            case h.Displaced(replica=key):
+                self._displace(self.replica(key))
             case h.Extended(seconds=seconds, unit=unit):
                 self._extend(seconds, unit)
             case h.Started() | h.PassedStart() | h.BecameReady() | h.BecameUnhealthy() | h.Ended():
@@ -325,12 +327,21 @@ class Conductor(Books):
         for replica in list(self._outermost()):
             if replica.run.unit.policies.suspend == "freeze":
                 self._freeze(replica)
-            elif replica.run.unit.kind == "group":
-                replica.restarting = SUSPENDED
-                self._touch(replica)
-                self._end_scope(replica.scope or self.root, also_cleanup=True)
             else:
-                self._stop(replica, SUSPENDED)
+                self._requeue(replica)
+
+    def _displace(self, replica: Replica) -> None:
+        if replica.state in (State.STARTING, State.RUNNING):
+            self._requeue(replica)
+
+    def _requeue(self, replica: Replica) -> None:
+        """Stop something that is to come back."""
+        if replica.run.unit.kind == "group":
+            replica.restarting = SUSPENDED
+            self._touch(replica)
+            self._end_scope(replica.scope or self.root, also_cleanup=True)
+        else:
+            self._stop(replica, SUSPENDED)
 
     def _outermost(self) -> Iterator[Replica]:
         """Running replicas that suspending concerns; a group that is requeued goes as a whole."""

@@ -16,7 +16,7 @@ import asyncio
 import contextlib
 import logging
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,26 +24,35 @@ import msgspec
 
 from jobman.control import answers, overview
 from jobman.control import happenings as h
+from jobman.control.accounting.book import Book
+from jobman.control.accounting.paths import unreadable
+from jobman.control.administration import CalendarEntry, NewEntry, QueueInfo, Standing
 from jobman.control.admission import LARGE, SettingsShelf, plain
 from jobman.control.batch import Batch
 from jobman.control.broadcast import Broadcast, Subscription
+from jobman.control.explaining import Explanation, estimate_of, try_out
 from jobman.control.failpoints import failpoint
 from jobman.control.floor import Floor
+from jobman.control.governing import Government
 from jobman.control.intake import Admitted, Intake, fingerprint
 from jobman.control.live import LiveJob
 from jobman.control.logs.watching import LogWatcher
-from jobman.control.reasons import explain
+from jobman.control.planning import Outcome
 from jobman.control.refusals import Refusal
-from jobman.control.resuming import take_up
+from jobman.control.resuming import Known, take_up
 from jobman.control.store.errors import Fenced, StoreError
 from jobman.control.store.records import JobRecord, LogRecord, SubmissionRecord
 from jobman.control.store.store import Store
 from jobman.control.store.writer import Writer
+from jobman.control.switches import standing
 from jobman.engines import base
+from jobman.sched.accounts import AccountTree
 
 log = logging.getLogger("jobman.director")
 _MOST_AT_ONCE = 500
 _TIDY = 60.0
+_PATIENCE = 0.05
+"""Seconds for which a commit waits for a pass of the planner, so that one commit does for both."""
 _NO_TIME = 0.03
 """Seconds after which somebody may want to see output as it is written."""
 
@@ -70,13 +79,19 @@ class Director:
         """Follows the growth of outputs; without it they are looked at now and then."""
         self._clock = clock
         self._intake = Intake(store, host, settings or SettingsShelf())
-        self._floor = Floor(host, store.last_numbers(), clock)
+        shelf = self._intake.settings
+        scheduling = shelf.scheduling()
+        accounts = AccountTree(scheduling.accounts)
+        book = Book(shelf.accounting(), accounts, store.balances(), half_life=scheduling.half_life)
+        self._floor = Floor(host, store.last_numbers(), clock, scheduling, book, store.past_runs())
+        self._government = Government(store, self._floor)
         self._broadcast = Broadcast()
         self._inbox: asyncio.Queue[Item] = asyncio.Queue()
         self._timer: asyncio.TimerHandle | None = None
         self._writer: Writer | None = None
         self._worker: asyncio.Task[None] | None = None
         self._sweeping: asyncio.Task[None] | None = None
+        self._inspecting: asyncio.Task[None] | None = None
         self._soon_watched: dict[str, asyncio.TimerHandle] = {}
         self._unanswered: set[asyncio.Future[Any]] = set()
         self._keys: dict[tuple[str, str], asyncio.Future[Any]] = {}
@@ -92,11 +107,14 @@ class Director:
         self._writer = Writer(self.store)
         if self.logs is not None:
             await self.logs.__aenter__()
-        resumption = take_up(self._floor, self.store.unfinished())
+        known = Known(self.store.promises(), self.store.charged())
+        resumption = take_up(self._floor, self.store.unfinished(), known)
         await self.host.start(self._report)
         await self.host.recover(resumption.orders)
         for name, address, arguments in resumption.acts:
             await getattr(self.host, name)(address, *arguments)
+        self._government.begin()
+        self._inspecting = asyncio.create_task(self._inspect())
         self._put(lambda batch: self._floor.resume(resumption.broken, batch))
         self._worker = asyncio.create_task(self._work(), name="director")
         self._worker.add_done_callback(self._ended)
@@ -107,13 +125,15 @@ class Director:
             self._worker.cancel()
             with contextlib.suppress(asyncio.CancelledError, Exception):
                 await self._worker
-        if self._sweeping is not None:
-            self._sweeping.cancel()
+        for task in (self._sweeping, self._inspecting):
+            if task is not None:
+                task.cancel()
         for timer in (self._timer, *self._soon_watched.values()):
             if timer is not None:
                 timer.cancel()
         if self._writer is not None:
             await self._writer.close()
+        self._floor.planning.close()
         if self.logs is not None:
             self.logs.close()
         await self.host.close()
@@ -147,10 +167,30 @@ class Director:
             batch = Batch()
             for item in items:
                 item(batch)
-            self._floor.serve_lines(batch)
+            await self._schedule(batch)
             await self._commit(batch)
             await self._carry_out(batch)
             self._set_timer()
+
+    async def _schedule(self, batch: Batch) -> None:
+        """Give what can be given. A pass that takes its time goes on meanwhile, and is carried out later."""
+        floor, planning = self._floor, self._floor.planning
+        floor.serve_lines(batch)
+        while planning.is_due(self._clock()) and not planning.is_busy:
+            under_way = planning.begin(self._clock())
+            done, _ = await asyncio.wait([under_way], timeout=_PATIENCE)
+            if not done:
+                under_way.add_done_callback(self._pass_done)
+                return
+            self._carry(under_way.result(), batch)
+
+    def _carry(self, outcome: Outcome, batch: Batch) -> None:
+        self._floor.planning.finished(outcome)
+        self._floor.carry(outcome, batch)
+        self._floor.serve_lines(batch)
+
+    def _pass_done(self, under_way: asyncio.Future[Outcome]) -> None:
+        self._put(lambda batch: self._carry(under_way.result(), batch))
 
     async def _commit(self, batch: Batch) -> None:
         """Write a batch. Where that fails, submissions are refused and the rest is tried again."""
@@ -259,17 +299,21 @@ class Director:
     def _set_timer(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
-        due = self._floor.next_due()
-        if due is not None:
-            # The clock of the day may jump: a long wait is looked at again after a minute.
-            wait = min(60.0, max(0.0, due - self._clock())) + 0.001
-            self._timer = self._loop.call_later(wait, self._put, self._floor.ring)
+        dues = (self._floor.next_due(), self._floor.planning.due, self._government.next_due())
+        due = min(due for due in dues if due is not None)
+        # The clock of the day may jump: a long wait is looked at again after a minute.
+        wait = min(60.0, max(0.0, due - self._clock())) + 0.001
+        self._timer = self._loop.call_later(wait, self._put, self._ring)
+
+    def _ring(self, batch: Batch) -> None:
+        self._government.ring(batch)
+        self._floor.ring(batch)
 
     # -- submitting -------------------------------------------------------------------------------
 
     async def submit(self, submission: answers.Submission, owner: str, key: str | None) -> answers.Submitted:
         """Admit a document, commit its jobs, and answer. The same key gets the same answer again."""
-        if key is None or submission.dry_run:
+        if key is None or submission.dry_run or submission.what_if:
             return await self._submit(submission, owner, None)
         while (earlier := self._keys.get((owner, key))) is not None:
             await asyncio.wait([earlier])
@@ -288,16 +332,22 @@ class Director:
         else:
             admitted = self._intake.admit(submission, owner)
         warnings = plain(admitted.warnings)
-        if submission.dry_run:
+        if submission.dry_run or submission.what_if:
             records = self._records(admitted, owner, None)
-            jobs = [_as_answer(record) for record in records]
-            return answers.Submitted(jobs=jobs, warnings=warnings, notes=["nothing was submitted"])
+            self._government.refuse_all(records, admitted.plans)
+            return answers.Submitted(
+                jobs=[_as_answer(record) for record in records],
+                warnings=warnings,
+                estimates=await self._what_if(records, admitted) if submission.what_if else [],
+                notes=["nothing was submitted"],
+            )
         environment = None
         if submission.environment is not None:
             environment = self.host.keep_environment(submission.environment)
 
         def enter(batch: Batch, future: asyncio.Future[Any]) -> None:
             records = self._records(admitted, owner, environment)
+            self._government.refuse_all(records, admitted.plans)
             for plan, record in zip(admitted.plans, records, strict=True):
                 self._floor.enter(
                     record, plan, admitted.nodes, batch, done=admitted.done, hold=submission.hold
@@ -311,7 +361,19 @@ class Director:
             batch.waiting.append((future, records))
 
         records = await self._ask(enter)
-        return answers.Submitted(jobs=[_as_answer(record) for record in records], warnings=warnings)
+        estimates = [estimate_of(self._floor, record.id) for record in records]
+        return answers.Submitted(
+            jobs=[_as_answer(record) for record in records],
+            warnings=warnings,
+            estimates=[estimate for estimate in estimates if estimate is not None],
+        )
+
+    async def _what_if(self, records: Sequence[JobRecord], admitted: Admitted) -> list[answers.Estimate]:
+        """When each job would start if it were submitted now, and what would make that sooner."""
+        if admitted.submission.virtual:
+            return [answers.Estimate(job=record.id, starts_now=True) for record in records]
+        pairs = zip(records, admitted.plans, strict=True)
+        return [await try_out(self._floor, record, plan) for record, plan in pairs]
 
     def _records(self, admitted: Admitted, owner: str, environment: str | None) -> list[JobRecord]:
         now = self._clock()
@@ -359,8 +421,87 @@ class Director:
             raise Refusal("no-such-task", f"the job has no task {task}", f"its tasks: {known}")
         if all(replica.due is None and replica.left is None for replica in job.conductor.live()):
             raise Refusal("wrong-state", "nothing with a time limit runs in this job")
+        await self._refuse_delay(job, seconds, task)
         words = f"{seconds:g} s more for {task or 'everything that runs'}, given by {who}"
         await self._act(job_id, h.Extended(seconds, task), "extended", words)
+
+    async def _refuse_delay(self, job: LiveJob, seconds: float, task: str | None) -> None:
+        """More time is given only where nobody's guarantee moves; if not, the most that could be is named."""
+        planning = self._floor.planning
+        concerned = [
+            request_id
+            for key, request_id in job.requests.items()
+            if key in job.allocations and _is_about(task, job.unit_of(key).id)
+        ]
+        if not concerned:
+            return
+        answer = await planning.extend(concerned, seconds, self._clock())
+        if not answer.granted:
+            most = int(answer.largest)
+            which = f" --task {task}" if task is not None else ""
+            advice = (
+                f"jobman extend {job.id} +{most}s{which} would be granted" if most >= 1 else "try again later"
+            )
+            raise Refusal("would-delay", "somebody else was promised these nodes by then", advice)
+
+    # -- acts of administrators ---------------------------------------------------------------------
+
+    def calendar(self) -> list[CalendarEntry]:
+        """All windows of maintenance and reservations."""
+        return self._government.calendars.entries(self._clock())
+
+    async def add_calendar(self, wanted: NewEntry, who: str) -> CalendarEntry:
+        calendars = self._government.calendars
+
+        def add(batch: Batch, future: asyncio.Future[Any]) -> None:
+            record, notes = calendars.admit(wanted, who, self._clock(), list(self._floor.nodes.values()))
+            batch.changes.calendar[record.name] = record
+            self._government.keep_entry(record)
+            batch.waiting.append((future, calendars.entry(record, self._clock(), notes)))
+
+        entry: CalendarEntry = await self._ask(add)
+        return entry
+
+    async def remove_calendar(self, name: str, kind: str | None, who: str) -> CalendarEntry:
+        log.info("%s removes %s from the calendar", who, name)
+        calendars = self._government.calendars
+
+        def remove(batch: Batch, future: asyncio.Future[Any]) -> None:
+            record = calendars.find(name, kind)
+            entry = calendars.entry(record, self._clock())
+            batch.changes.calendar[record.name] = None
+            self._government.drop_entry(record.name)
+            batch.waiting.append((future, entry))
+
+        entry: CalendarEntry = await self._ask(remove)
+        return entry
+
+    def queues(self) -> list[QueueInfo]:
+        return self._government.queues()
+
+    async def set_queue_state(self, name: str, state: str, reason: str, who: str) -> Standing:
+        switches, queues = self._government.switches, self._floor.planning.scheduling.queues
+
+        def switch(batch: Batch, future: asyncio.Future[Any]) -> None:
+            record = switches.switch_queue(name, state, reason, who, self._clock(), queues)
+            batch.changes.queue_states[name] = record
+            self._government.keep_queue(record)
+            batch.waiting.append((future, standing(record)))
+
+        found: Standing = await self._ask(switch)
+        return found
+
+    async def set_node_state(self, name: str, state: str, reason: str, who: str) -> Standing:
+        switches = self._government.switches
+
+        def switch(batch: Batch, future: asyncio.Future[Any]) -> None:
+            record = switches.switch_node(name, state, reason, who, self._clock(), list(self._floor.nodes))
+            batch.changes.node_states[name] = record
+            self._government.keep_node(record)
+            batch.waiting.append((future, standing(record)))
+
+        found: Standing = await self._ask(switch)
+        return found
 
     async def delete(self, job_id: str, who: str) -> None:
         """Forget a finished job with everything it left."""
@@ -385,6 +526,15 @@ class Director:
         await asyncio.sleep(_TIDY)
         used = await asyncio.to_thread(self.store.environments)
         await asyncio.to_thread(self.host.sweep, used)
+
+    async def _inspect(self) -> None:
+        """Look now and then whether owners may still read what their jobs work on."""
+        book = self._floor.book
+        while True:
+            await asyncio.sleep(book.meter.length)
+            lost = book.lost(await asyncio.to_thread(unreadable, book.inspections()))
+            if lost:
+                self._put(lambda batch, lost=lost: self._floor.stop_losers(lost, batch))  # type: ignore[misc]
 
     async def _act(self, job_id: str, happening: h.Happening, kind: str, words: str) -> None:
         if job_id not in self._floor.jobs and await self._was_done(job_id, kind):
@@ -413,10 +563,22 @@ class Director:
         """Hear every event after it was committed."""
         return self._broadcast.subscribe()
 
-    def why(self, job_id: str) -> answers.Why | None:
+    async def why(self, job_id: str) -> answers.Why | None:
         """Why a job is where it is; None where it is over."""
         job = self._floor.jobs.get(job_id)
-        return None if job is None else explain(job, self._floor.line_of, self._clock())
+        if job is None:
+            return None
+        return await Explanation(self._floor, self.store, job).give()
+
+    def glance(self, job_id: str) -> tuple[answers.Estimate | None, float | None]:
+        """Of a job that waits what it was promised, and of one that runs by when it ends."""
+        job = self._floor.jobs.get(job_id)
+        if job is None:
+            return None, None
+        if job.record.state == "waiting":
+            return estimate_of(self._floor, job_id), None
+        dues = [replica.due for replica in list(job.conductor.live())]
+        return None, max((due for due in dues if due is not None), default=None) if all(dues) else None
 
     def gates(self, job_id: str) -> set[str]:
         """The gates of a live job that are open."""
@@ -430,13 +592,18 @@ class Director:
 
     def nodes(self) -> list[answers.Node]:
         """The nodes with what is used of them."""
-        return overview.nodes(self._floor)
+        return overview.nodes(self._floor, self._government.switches)
 
-    def queue(self, owner: str) -> list[answers.QueueRow]:
+    async def queue(self, owner: str) -> list[answers.QueueRow]:
         """Live jobs by flavor."""
-        return overview.queue(self._floor, owner)
+        return await overview.queue(self._floor, owner)
+
+
+def _is_about(task: str | None, unit: str) -> bool:
+    """Whether a task is meant that holds nodes itself, or is inside a group that does."""
+    return task is None or task == unit or task.startswith(f"{unit}/")
 
 
 def _as_answer(record: JobRecord) -> answers.Job:
-    fields = {name: getattr(record, name) for name in answers.Job.__struct_fields__}
+    fields = {name: getattr(record, name) for name in answers.Job.__struct_fields__ if hasattr(record, name)}
     return answers.Job(**fields)

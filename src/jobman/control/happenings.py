@@ -70,6 +70,12 @@ class Released(Happening, frozen=True, tag=True):
     """Holds are lifted, also those the document asked for."""
 
 
+class Displaced(Happening, frozen=True, tag=True):
+    """A replica must leave its nodes, through no fault of its own: it asks again for others."""
+
+    replica: str
+
+
 class Cancelled(Happening, frozen=True, tag=True):
     """Somebody cancels the job."""
 

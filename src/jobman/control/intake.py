@@ -18,6 +18,7 @@ from jobman.control.admission import (
     refuse_features,
     refuse_misfits,
     renamed,
+    with_limit,
 )
 from jobman.control.refusals import Refusal
 from jobman.control.store.records import JobRecord
@@ -48,9 +49,10 @@ class Intake:
     def __init__(self, store: Store, host: Host, settings: SettingsShelf) -> None:
         self._store = store
         self._host = host
-        self._settings = settings
+        self.settings = settings
         self._reader = Reader()
         self._fitting = Fitting(list(host.nodes()))
+        self._default_duration = settings.scheduling().default_duration
 
     def admit(self, submission: answers.Submission, owner: str) -> Admitted:
         """Everything that has to be right before a job is entered; raises a Refusal."""
@@ -58,10 +60,11 @@ class Intake:
         done: list[str] = []
         if submission.rerun_of is not None:
             submission, done = self._again(submission)
-        settings = self._settings.get(submission)
+        settings = self.settings.get(submission)
         plans, warnings = self._reader.read(submission, settings)
         if submission.name is not None:
             plans = renamed(plans, submission.name)
+        plans = [with_limit(plan, self._default_duration) for plan in plans]
         fitting = self._fit(plans, submission)
         if account is not None:
             for plan in plans:
@@ -164,7 +167,7 @@ def fingerprint(submission: answers.Submission) -> str:
 
 def _options(submission: answers.Submission, plan: Plan, admitted: Admitted) -> dict[str, Any]:
     options: dict[str, Any] = {"file": submission.file}
-    for name in ("parameters", "virtual", "no_container", "rerun_of", "settings"):
+    for name in ("parameters", "virtual", "no_container", "rerun_of", "settings", "reservation"):
         if getattr(submission, name):
             options[name] = getattr(submission, name)
     if submission.name:

@@ -10,7 +10,7 @@ import msgspec
 from jobman.control.conductor import Conductor
 from jobman.control.line import Line
 from jobman.control.runs import Replica
-from jobman.control.store.records import AttemptRecord, JobRecord
+from jobman.control.store.records import AttemptRecord, JobRecord, PromiseRecord
 from jobman.engines.base import Order, Peer
 from jobman.plan.model import Plan, Unit
 from jobman.plan.nodes import ClusterNode
@@ -41,6 +41,15 @@ class LiveJob:
         """Of those, what the nodes no longer have: it is held in name only."""
         self.attempts: dict[str, AttemptRecord] = {}
         """The attempts under way, by key."""
+        self.requests: dict[str, str] = {}
+        """What its replicas have asked the planner for or hold by it: the request of each, by key."""
+        self.promises: dict[str, PromiseRecord] = {}
+        """What those who wait were told about their start, by key."""
+        self.untils: dict[str, float] = {}
+        """By when the planner counts on having back what its replicas hold, by key."""
+        self.looking: str | None = None
+        self.shy: list[str] = []
+        """The replica that looks for a place in view of the others, and those who do so after it."""
         self.peers: dict[str, Peer] = {}
         self.complaints: dict[str, str] = {}
         """What the checks of replicas found, until their attempts are over."""

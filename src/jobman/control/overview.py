@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from math import inf
-
 from jobman.control import answers
 from jobman.control.floor import Floor
 from jobman.control.live import LiveJob
-from jobman.plan.model import Plan, Unit
-from jobman.sched.allocation import Allocation
-from jobman.sched.placement import Pool
+from jobman.control.planning import FAR
+from jobman.control.store.records import StateRecord
+from jobman.control.switches import Switches
+from jobman.plan.model import Plan
+from jobman.plan.wording import format_duration
+from jobman.sched.requests import Promise, Request
 
 
-def nodes(floor: Floor) -> list[answers.Node]:
+def nodes(floor: Floor, switches: Switches) -> list[answers.Node]:
     """The nodes with what is used of them, and the emulated ones of jobs that have their own."""
     jobs: dict[str, set[str]] = {}
     for job in floor.jobs.values():
@@ -20,10 +21,12 @@ def nodes(floor: Floor) -> list[answers.Node]:
             if "/" not in key and job.line is None:
                 for held in allocation.held:
                     jobs.setdefault(held.node, set()).add(job.id)
-    free = floor.line.pool.free()
+    free = floor.planning.pool.free()
     return [
         answers.Node(
             name=node.name,
+            state=_state(switches.node(node.name)),
+            reason=_reason(switches.node(node.name)),
             amounts=dict(node.amounts),
             used={kind: amount - free[node.name].get(kind, 0) for kind, amount in node.amounts.items()},
             facts=node.facts,
@@ -34,8 +37,18 @@ def nodes(floor: Floor) -> list[answers.Node]:
     ]
 
 
-def queue(floor: Floor, owner: str) -> list[answers.QueueRow]:
-    """Live jobs by flavor."""
+def _state(record: StateRecord | None) -> str:
+    return "up" if record is None else record.state
+
+
+def _reason(record: StateRecord | None) -> str:
+    if record is None or record.state == "up":
+        return ""
+    return f"by {record.by}" + (f": {record.reason}" if record.reason else "")
+
+
+async def queue(floor: Floor, owner: str) -> list[answers.QueueRow]:
+    """Live jobs by flavor, with when another of each kind could start."""
     rows: dict[tuple[str | None, str], answers.QueueRow] = {}
     examples: dict[tuple[str | None, str], LiveJob] = {}
     for job in floor.jobs.values():
@@ -49,49 +62,32 @@ def queue(floor: Floor, owner: str) -> list[answers.QueueRow]:
         setattr(row, state, getattr(row, state) + 1)
         if job.record.owner == owner:
             setattr(row, f"yours_{state}", getattr(row, f"yours_{state}") + 1)
+    starts = await _next_starts(floor, list(examples.values()))
     for kind, row in rows.items():
-        row.next_start = _next_start(floor, examples[kind])
+        row.next_start = starts[examples[kind].id]
     return sorted(rows.values(), key=lambda row: (row.flavor or "~", -row.waiting))
 
 
-def _next_start(floor: Floor, job: LiveJob) -> str:
-    """When another job like this could start, in words; by the limits of what runs now."""
-    unit = next((unit for unit in job.plan.units if unit.parent is None and unit.alternatives), None)
-    if unit is None:
+async def _next_starts(floor: Floor, jobs: list[LiveJob]) -> dict[str, str]:
+    """When another job like each of these could start, in words, by the limits of what runs and waits now."""
+    now = floor.clock()
+    asked: dict[str, Request] = {}
+    for job in jobs:
+        unit = next((unit for unit in job.plan.units if unit.parent is None and unit.alternatives), None)
+        if unit is not None and job.line is None:
+            asked[job.id] = floor.outline(job.record, unit)
+    found = await floor.planning.ask(
+        lambda planner: {each: planner.try_out(asked[each], now) for each in asked}
+    )
+    return {job.id: _in_words(found.get(job.id), now) for job in jobs}
+
+
+def _in_words(promise: Promise | None, now: float) -> str:
+    if promise is None or (promise.guaranteed_by is not None and promise.guaranteed_by <= now):
         return "now"
-    ahead = len(floor.line)
-    behind = f", behind {ahead} that wait" if ahead else ""
-    if any(floor.line.pool.fits_now(parts) for parts in unit.alternatives):
-        return f"now{behind}"
-    moment = _when_it_fits(floor, unit)
-    if moment is None:
-        return f"when something without a time limit ends{behind}"
-    return f"in at most {_in_words(max(0.0, moment - floor.clock()))}{behind}"
-
-
-def _when_it_fits(floor: Floor, unit: Unit) -> float | None:
-    """When there is room for a unit at the latest, if everything that runs uses all of its time."""
-    pool = Pool(floor.nodes.values())
-    ends: list[tuple[float, int, Allocation]] = []
-    for job in floor.jobs.values():
-        for key, (_, allocation) in job.allocations.items():
-            if "/" not in key and job.line is None and key not in job.untaken:
-                due = job.conductor.replica(key).due
-                pool.take(allocation)
-                ends.append((inf if due is None else due, len(ends), allocation))
-    for due, _, allocation in sorted(ends):
-        if due == inf:
-            return None
-        pool.give_back(allocation)
-        if any(pool.fits_now(parts) for parts in unit.alternatives):
-            return due
-    return None
-
-
-def _in_words(seconds: float) -> str:
-    if seconds < 120:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
+    if promise.guaranteed_by is None or promise.guaranteed_by - now > FAR:
+        return "when something without a time limit ends"
+    return f"in at most {format_duration(promise.guaranteed_by - now)}"
 
 
 def _resources(plan: Plan) -> dict[str, float]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from jobman.control.answers import Blocker, Why
+from jobman.control.answers import Blocker, BlockerKind, Why
 from jobman.control.conditions import Answer, may_start
 from jobman.control.line import Line
 from jobman.control.live import LiveJob
@@ -12,7 +12,9 @@ from jobman.control.runs import Run, Scope
 from jobman.control.states import LIVE, State
 
 MOST = 20
-LineOf = Callable[[LiveJob, str], Line]
+LineOf = Callable[[LiveJob, str], Line | None]
+Planned = Callable[[str], tuple[BlockerKind, str]]
+"""Of a replica that waits for nodes: what kind of thing blocks it, and that in words."""
 _WAITS_FOR = {
     "success": "to succeed",
     "failure": "to fail",
@@ -22,14 +24,13 @@ _WAITS_FOR = {
 }
 
 
-def explain(job: LiveJob, line_of: LineOf, now: float) -> Why:
-    """What a job waits for, and what would help."""
+def explain(job: LiveJob, line_of: LineOf, planned: Planned, now: float) -> Why:
+    """What a job waits for, and what would help; `planned` says why a replica waits for nodes."""
     conductor = job.conductor
-    blockers = [*_of_job(job, now), *_of_scope(job, conductor.root, line_of, now)]
+    blockers = [*_of_job(job, now), *_of_scope(job, conductor.root, line_of, planned, now)]
     running = sum(
         replica.state in LIVE and replica.run.unit.kind == "task" for replica in conductor.root.walk()
     )
-    position = _position(job, line_of)
     state = job.record.state
     if running:
         summary = f"{running} {'replica runs' if running == 1 else 'replicas run'}"
@@ -41,7 +42,6 @@ def explain(job: LiveJob, line_of: LineOf, now: float) -> Why:
         job=job.id,
         state=state,  # type: ignore[arg-type]
         summary=summary,
-        position=position,
         blockers=blockers[:MOST],
         suggestion=_suggestion(job, blockers),
     )
@@ -60,27 +60,24 @@ def _of_job(job: LiveJob, now: float) -> Iterator[Blocker]:
         yield Blocker(kind="retry", message=f"the whole job starts over at {_clock(conductor.restart_at)}")
 
 
-def _of_scope(job: LiveJob, scope: Scope, line_of: LineOf, now: float) -> Iterator[Blocker]:
+def _of_scope(job: LiveJob, scope: Scope, line_of: LineOf, planned: Planned, now: float) -> Iterator[Blocker]:
     for run in scope.order:
         if run.outcome is None:
-            yield from _of_run(job, run, line_of, now)
+            yield from _of_run(job, run, line_of, planned, now)
         for replica in run.replicas.values():
             if replica.scope is not None and replica.state in LIVE:
-                yield from _of_scope(job, replica.scope, line_of, now)
+                yield from _of_scope(job, replica.scope, line_of, planned, now)
 
 
-def _of_run(job: LiveJob, run: Run, line_of: LineOf, now: float) -> Iterator[Blocker]:
+def _of_run(job: LiveJob, run: Run, line_of: LineOf, planned: Planned, now: float) -> Iterator[Blocker]:
     name = f"{run.scope.prefix}{run.unit.name}"
     for replica in run.replicas.values():
         if replica.state is State.QUEUED:
             line = line_of(job, replica.key)
-            ahead = (line.position(job.id, replica.key) or 1) - 1
-            why = line.pool.why_not(*job.wanted(replica.key))
-            if ahead and line.strict:
-                why = f"{ahead} before it in the line"
-            elif services := _holding_services(job):
-                why += f"; held by the service {services} of this very job until its work is over"
-            yield Blocker(kind="resources", replica=replica.key, message=f"{replica.key}: {why}")
+            kind, why = (
+                planned(replica.key) if line is None else ("resources", _in_line(job, replica.key, line))
+            )
+            yield Blocker(kind=kind, replica=replica.key, message=f"{replica.key}: {why}")
         elif replica.state is State.RESTING and replica.due is not None:
             left = max(0.0, replica.due - now)
             yield Blocker(
@@ -90,6 +87,20 @@ def _of_run(job: LiveJob, run: Run, line_of: LineOf, now: float) -> Iterator[Blo
             yield Blocker(kind="hold", replica=replica.key, message=f"{replica.key} is frozen")
     if run.count(State.WAITING) and not job.conductor.held:
         yield from _of_waiting(job, run, name)
+
+
+def _in_line(job: LiveJob, key: str, line: Line) -> str:
+    ahead = (line.position(job.id, key) or 1) - 1
+    if ahead and line.strict:
+        return f"{ahead} before it in the line"
+    why = line.pool.why_not(*job.wanted(key))
+    return why + held_by_services(job)
+
+
+def held_by_services(job: LiveJob) -> str:
+    """That a job waits for what its own services hold, where it is so."""
+    services = _holding_services(job)
+    return f"; held by the service {services} of this very job until its work is over" if services else ""
 
 
 def _holding_services(job: LiveJob) -> str:
@@ -121,16 +132,6 @@ def _of_waiting(job: LiveJob, run: Run, name: str) -> Iterator[Blocker]:
             other = run.scope.find(after)
             if other is not None and other.outcome is None:
                 yield Blocker(kind="dependency", message=f"{name} waits for {after} {_WAITS_FOR[when]}")
-
-
-def _position(job: LiveJob, line_of: LineOf) -> int | None:
-    places = [
-        place
-        for replica in job.conductor.queued()
-        if "/" not in replica.key
-        and (place := line_of(job, replica.key).position(job.id, replica.key)) is not None
-    ]
-    return min(places, default=None)
 
 
 def _suggestion(job: LiveJob, blockers: list[Blocker]) -> str:

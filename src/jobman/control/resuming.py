@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 import msgspec
@@ -19,10 +19,11 @@ from jobman.control.store.records import (
     AllocationRecord,
     AttemptRecord,
     JobRecord,
+    PromiseRecord,
     ReplicaRecord,
     TaskRecord,
 )
-from jobman.control.store.views import Unfinished
+from jobman.control.store.views import Charged, Unfinished
 from jobman.engines import base
 from jobman.plan.model import PlanError, plan_from_json
 from jobman.sched.allocation import Allocation
@@ -42,15 +43,23 @@ class Resumption(msgspec.Struct):
     """Jobs that cannot go on, and why."""
 
 
-def take_up(floor: Floor, found: Unfinished) -> Resumption:
+class Known(NamedTuple):
+    """What is known besides the jobs themselves."""
+
+    promises: Sequence[PromiseRecord] = ()
+    charged: Mapping[base.Address, Charged] = {}
+
+
+def take_up(floor: Floor, found: Unfinished, known: Known) -> Resumption:
     """Bring back every job that is not over."""
     resumption = Resumption()
     tables = [_by_job(table) for table in (found.tasks, found.replicas, found.attempts, found.allocations)]
+    promised = _by_job(known.promises)
     jobs = []
     for record in found.jobs:
         kept = _Kept(*(table.get(record.id, []) for table in tables))  # type: ignore[arg-type]
         try:
-            jobs.append(_bring_back(floor, record, kept))
+            jobs.append(_bring_back(floor, record, kept, promised.get(record.id, []), known))
         except (PlanError, PlacementError, ValueError, KeyError) as error:
             log.exception("the job %s cannot be taken up", record.id)
             floor.jobs.pop(record.id, None)
@@ -64,7 +73,9 @@ def take_up(floor: Floor, found: Unfinished) -> Resumption:
     return resumption
 
 
-def _bring_back(floor: Floor, record: JobRecord, kept: _Kept) -> LiveJob:
+def _bring_back(
+    floor: Floor, record: JobRecord, kept: _Kept, promises: Sequence[PromiseRecord], known: Known
+) -> LiveJob:
     plan = plan_from_json(record.plan)
     conductor = keeping.restore(plan, record, kept.tasks, kept.replicas)
     virtual = record.options.get("virtual")
@@ -72,20 +83,27 @@ def _bring_back(floor: Floor, record: JobRecord, kept: _Kept) -> LiveJob:
     job = floor.add(record, plan, conductor, nodes)
     job.retried = record.counts.get("retried", 0)
     for allocation in sorted(kept.allocations, key=lambda each: each.key.count("/")):
-        _hold_again(floor, job, allocation)
+        _hold_again(floor, job, allocation, known.charged)
     for attempt in kept.attempts:
         job.attempts[attempt.key] = attempt
+    job.promises = {promise.key: promise for promise in promises}
     for replica in conductor.queued():
         floor.do(job, h.Ask(replica.key), Batch())
     return job
 
 
-def _hold_again(floor: Floor, job: LiveJob, record: AllocationRecord) -> None:
+def _hold_again(
+    floor: Floor, job: LiveJob, record: AllocationRecord, charged: Mapping[base.Address, Charged]
+) -> None:
     """What runs on a machine that has become smaller runs on; it takes nothing from what is left."""
     allocation = msgspec.convert(record.allocation, Allocation)
     floor.hold_for(job, record.key, record.attempt, allocation)
+    line = floor.line_of(job, record.key)
+    if line is None:
+        floor.held_before(job, record.key, allocation, record.given_at)
+        floor.book.resumed(floor.grant(job, record.key, record.attempt, allocation, record.given_at), charged)
     try:
-        floor.line_of(job, record.key).pool.take(allocation)
+        (floor.planning if line is None else line).pool.take(allocation)
     except PlacementError as error:
         log.warning("%s of %s holds more than there is: %s", record.key, job.id, error)
         job.untaken.add(record.key)

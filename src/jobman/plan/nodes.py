@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import msgspec
 from yaml.nodes import MappingNode, Node, SequenceNode
 
-from jobman.spec.kinds import Items, Kind, Names, Schema, Size, Text, Whole
+from jobman.spec.kinds import Items, Names, Size, Whole
 from jobman.spec.names import LABEL_KEY, LABEL_VALUE, TYPE
+from jobman.spec.node_names import NodeRange, expand_names
 from jobman.spec.problems import Place, Problems, SpecError
 from jobman.spec.reading import BAD, Reading, describe
 from jobman.spec.records import Element, Key, Of, Record
@@ -19,8 +19,7 @@ from jobman.spec.shapes import Amount
 from jobman.spec.source import read_source
 from jobman.spec.yaml import compose, is_null
 
-MAX_NODES = 100_000
-_RANGE = re.compile(r"([^\[\]]*)\[([0-9,-]+)\]([^\[\]]*)\Z")
+__all__ = ["ClusterNode", "expand_names", "read_nodes"]
 
 
 class ClusterNode(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -30,44 +29,6 @@ class ClusterNode(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     amounts: dict[str, Amount] = {}
     facts: dict[str, str] = {}
     labels: dict[str, str] = {}
-
-
-class _Names(Kind):
-    """`n1`, `n[1-4]` or `gpu[01-16,20]`; the value is a tuple of names."""
-
-    noun = "a node's name such as `n1` or `n[1-4]`"
-
-    def read(self, node: Node, reading: Reading) -> Any:
-        text = Text(
-            self.noun, r"[A-Za-z0-9._\[\],-]{1,253}", "letters, digits, `-`, `_`, `.` and ranges in brackets"
-        ).read(node, reading)
-        if text is BAD:
-            return BAD
-        names = expand_names(text)
-        if names is None:
-            reading.report("JS201", node, noun=self.noun, text=text, rule="ranges such as `n[1-4,7]`")
-            return BAD
-        return names
-
-    def schema(self) -> Schema:
-        return {"type": "string", "minLength": 1}
-
-
-def expand_names(text: str) -> tuple[str, ...] | None:
-    """The names a bracketed range stands for; None where it is not one."""
-    match = _RANGE.match(text)
-    if match is None:
-        return None if "[" in text or "]" in text else (text,)
-    names: list[str] = []
-    for span in match[2].split(","):
-        low, dash, high = span.partition("-")
-        if not low.isdigit() or (dash and not high.isdigit()):
-            return None
-        last = int(high or low)
-        if last - int(low) + len(names) > MAX_NODES or last < int(low):
-            return None
-        names.extend(f"{match[1]}{number:0{len(low)}d}{match[3]}" for number in range(int(low), last + 1))
-    return tuple(names)
 
 
 class _Described(Element, frozen=True, kw_only=True):
@@ -82,7 +43,7 @@ class _Described(Element, frozen=True, kw_only=True):
         "mem": "memory",
         "properties": "facts",
     }
-    name: Annotated[tuple[str, ...], Key(_Names(), "its name, or a range such as n[1-4]", required=True)]
+    name: Annotated[tuple[str, ...], Key(NodeRange(), "its name, or a range such as n[1-4]", required=True)]
     cores: Annotated[int | None, Key(Whole(1, 10**6), "cores")] = None
     sockets: Annotated[int | None, Key(Whole(1, 10**4), "sockets")] = None
     gpus: Annotated[int | None, Key(Whole(0, 10**4), "GPUs")] = None

@@ -36,3 +36,11 @@ def describe_part(part: Part) -> str:
 def describe_alternatives(alternatives: Alternatives) -> str:
     """Either of several, each perhaps of several parts."""
     return " or ".join(" and ".join(map(describe_part, parts)) for parts in alternatives)
+
+
+def format_duration(seconds: float) -> str:
+    """`40 s`, `6 min`, `2.5 h`, `3 days`: as exact as anybody wants to know."""
+    for unit, length, most in (("s", 1, 120), ("min", 60, 7200), ("h", 3600, 2 * 86400)):
+        if seconds < most:
+            return f"{round(seconds / length, 1 if unit == 'h' else None):g} {unit}"
+    return f"{round(seconds / 86400, 1):g} days"

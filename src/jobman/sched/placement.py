@@ -12,7 +12,7 @@ levels around nodes (racks in a shape) are not looked at: an engine that places 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from jobman.plan.nodes import ClusterNode
@@ -93,6 +93,20 @@ class Pool:
             if found is not None:
                 return Allocation(number, *found)
         return None
+
+    def settle(
+        self, number: int, parts: Alternative, places: Sequence[Mapping[str, int]], wishes: Wishes = NO_WISHES
+    ) -> Allocation:
+        """Take an alternative exactly where somebody has planned it: for each part, pieces by node."""
+        arrangement = _Arrangement(len(parts))
+        try:
+            for at, (part, where) in enumerate(zip(parts, places, strict=True)):
+                search = self._search(part, wishes, None)
+                self._seat(search, {self._at(name): count for name, count in where.items()}, at, arrangement)
+        except PlacementError:
+            self._release(arrangement.pieces)
+            raise
+        return Allocation(number, *self._settle(arrangement, exclusive=wishes.exclusive and not self._inside))
 
     def could_ever(self, alternatives: Alternatives, wishes: Wishes = NO_WISHES) -> bool:
         """Whether there would be room if nothing else ran; where other copies are now does not count."""
@@ -362,10 +376,13 @@ class Pool:
     # -- holding --------------------------------------------------------------------------------------------
 
     def _position(self, held: Held) -> int:
+        return self._at(held.node)
+
+    def _at(self, name: str) -> int:
         try:
-            return self._positions[held.node]
+            return self._positions[name]
         except KeyError:
-            raise PlacementError(f"{held.node}: no such node") from None
+            raise PlacementError(f"{name}: no such node") from None
 
     def _hold(self, position: int, held: Held) -> None:
         self._capacities[position].hold(held)

@@ -9,11 +9,12 @@ from typing import Any
 import msgspec
 from yaml.nodes import MappingNode
 
+from jobman.settings.consistency import problems_between
 from jobman.settings.model import WRITTEN, Flavor, NamedProfile, Written, amount_of, type_of
 from jobman.spec import shapes
 from jobman.spec.policies import INHERITED, MERGED_BY_NAME
 from jobman.spec.problems import Problems, SpecError
-from jobman.spec.reading import BAD, Reading, describe
+from jobman.spec.reading import BAD, Reading, child, describe
 from jobman.spec.records import keys_of
 from jobman.spec.resources import Shape
 from jobman.spec.shapes import Amount, Part
@@ -23,8 +24,11 @@ from jobman.spec.source import Source, read_source
 from jobman.spec.yaml import compose, is_null
 
 HOME_FILES = ("settings.json", "settings.yaml", "settings.yml")
-_NAMED_LISTS = ("flavors", "profiles", "queues", "priorities")
+_NAMED_LISTS = ("flavors", "profiles", "queues", "priorities", "accounts")
+_TOLD_APART = {"queues": "queue", "accounts": "account"}
+"""Lists in which a name stands once in a file."""
 _MAPPINGS = ("user", "facts")
+_SECTIONS = ("scheduler", "accounting")
 
 
 class Settings:
@@ -34,23 +38,45 @@ class Settings:
         self.values: dict[str, Any] = {}
         self.origins: dict[str, str] = {}
         self.readings: dict[int, Reading] = {}
+        self.records: dict[str, Any] = {}
+        """The section that a value came from, by its dotted key."""
         self._site: Site | None = None
 
     def lay(self, written: Written, reading: Reading, origin: str) -> None:
         """Lay a file over what is there: named things by name, mappings by key, the rest as a whole."""
         for key, value in written.given.items():
             if key in _NAMED_LISTS:
-                named = self.values.setdefault(key, {})
-                for item in value:
-                    named[item.name] = item
-                    self.origins[f"{key}.{item.name}"] = origin
-                    self.readings[id(item)] = reading
+                self._lay_named(key, value, reading, origin)
             elif key in _MAPPINGS:
                 self.values.setdefault(key, {}).update(value)
                 self.origins.update({f"{key}.{name}": origin for name in value})
+            elif key in _SECTIONS:
+                self._lay_section(key, value, reading, origin)
             else:
                 self.values[key] = value
                 self.origins[key] = origin
+
+    def _lay_named(self, key: str, items: tuple[Any, ...], reading: Reading, origin: str) -> None:
+        named = self.values.setdefault(key, {})
+        seen: set[str] = set()
+        for item in items:
+            if key in _TOLD_APART and item.name in seen:
+                reading.report("JS720", child(item.node, "name"), what=_TOLD_APART[key], name=item.name)
+                continue
+            seen.add(item.name)
+            named[item.name] = item
+            self.origins[f"{key}.{item.name}"] = origin
+            self.readings[id(item)] = reading
+
+    def _lay_section(self, key: str, written: Any, reading: Reading, origin: str) -> None:
+        """Lay a section over what is there: key by key, and so what is in its keys."""
+        section = self.values.setdefault(key, {})
+        for name, value in (written if isinstance(written, dict) else written.given).items():
+            plain = msgspec.to_builtins(value)
+            section[name] = {**section.get(name, {}), **plain} if isinstance(plain, dict) else plain
+            self.origins[f"{key}.{name}"] = origin
+            self.records[f"{key}.{name}"] = written
+        self.readings[id(written)] = reading
 
     def site(self) -> Site:
         """What resolution needs of the settings."""
@@ -178,8 +204,8 @@ def _lay_source(settings: Settings, source: Source, origin: str, problems: Probl
         written = WRITTEN.read(node, reading)
         if written is not BAD:
             settings.lay(written, reading, origin)
-    if problems.has_errors:
-        raise SpecError(problems)
+    if found := problems_between(settings, problems):
+        raise SpecError(found)
 
 
 def _nothing(_node: Any) -> None:

@@ -6,6 +6,10 @@ from typing import Annotated, Any
 
 from yaml.nodes import Node
 
+from jobman.settings.accounting import ACCOUNTING
+from jobman.settings.accounts import ACCOUNTS, Account
+from jobman.settings.queues import QUEUES, Queue
+from jobman.settings.scheduler import SCHEDULER, Scheduler
 from jobman.spec import quantities
 from jobman.spec.attributes import Attributes
 from jobman.spec.kinds import Items, Names, Text, Whole
@@ -101,12 +105,6 @@ class NamedProfile(Element, frozen=True, kw_only=True):
     requires: Annotated[dict[str, str] | None, Key(Requires(), "facts it adds")] = None
 
 
-class Queue(Element, frozen=True, kw_only=True):
-    noun = "a queue"
-    name: Annotated[str, Key(NAME, "its name", required=True)]
-    description: Annotated[str | None, Key(FREE, "what it is for")] = None
-
-
 class Priority(Element, frozen=True, kw_only=True):
     noun = "a priority class"
     name: Annotated[str, Key(NAME, "its name", required=True)]
@@ -132,9 +130,10 @@ class Written(Element, frozen=True, kw_only=True):
     profiles: Annotated[
         tuple[NamedProfile, ...], Key(Items(Of(NamedProfile), "a list of profiles"), "named contexts")
     ] = ()
-    queues: Annotated[
-        tuple[Queue, ...], Key(Items(Of(Queue), "a list of queues"), "queues jobs may name")
-    ] = ()
+    queues: Annotated[tuple[Queue, ...], Key(QUEUES, "queues jobs may name")] = ()
+    accounts: Annotated[tuple[Account, ...], Key(ACCOUNTS, "who pays, as a tree")] = ()
+    scheduler: Annotated[Scheduler | None, Key(SCHEDULER, "how jobs are scheduled")] = None
+    accounting: Annotated[dict[str, Any], Key(ACCOUNTING, "how usage is charged")] = {}
     priorities: Annotated[
         tuple[Priority, ...], Key(Items(Of(Priority), "a list of classes"), "priority classes jobs may name")
     ] = ()

@@ -13,8 +13,10 @@ import msgspec
 
 from jobman import loads
 from jobman.control import answers
+from jobman.control.administration import CalendarEntry, NewEntry, QueueInfo, Standing
 from jobman.control.api.reading import job_answer
 from jobman.control.broadcast import Broadcast, Subscription
+from jobman.control.calendars import Calendars
 from jobman.control.logs.watching import LogWatcher
 from jobman.control.refusals import Refusal
 from jobman.control.store.records import (
@@ -28,8 +30,12 @@ from jobman.control.store.records import (
     TaskRecord,
 )
 from jobman.control.store.store import Store
+from jobman.control.switches import Switches, standing
+from jobman.plan.nodes import ClusterNode
+from jobman.sched.scheduling import DEFAULT_QUEUES
 
 OVER = answers.FINAL_STATES
+NODES = [ClusterNode(name=name, amounts={"core": 4}) for name in ("here", "n1", "n2", "n3")]
 
 
 class ScriptedDirector:
@@ -46,6 +52,8 @@ class ScriptedDirector:
         self.live: dict[str, JobRecord] = {}
         self.logs = LogWatcher(inotify=False)
         self.broadcast = broadcast or Broadcast()
+        self._calendars = Calendars(self.store.calendar())
+        self._switches = Switches(self.store.queue_states(), self.store.node_states())
         self._jobs, self._events = (getattr(self.store.last_numbers(), name) for name in ("job", "event"))
         for record in self.store.jobs().items:
             if record.state not in OVER:
@@ -134,7 +142,10 @@ class ScriptedDirector:
             raise Refusal("wrong-state", "The job is not over.", "Cancel it first.")
         self.store.write(Changes(deleted={job_id}))
 
-    def why(self, job_id: str) -> answers.Why | None:
+    def glance(self, job_id: str) -> tuple[answers.Estimate | None, float | None]:
+        return None, None
+
+    async def why(self, job_id: str) -> answers.Why | None:
         record = self.live.get(job_id)
         if record is None:
             return None
@@ -143,7 +154,7 @@ class ScriptedDirector:
     def nodes(self) -> list[answers.Node]:
         return [answers.Node(name="here", amounts={"core": 4.0}, jobs=sorted(self.live))]
 
-    def queue(self, owner: str) -> list[answers.QueueRow]:
+    async def queue(self, owner: str) -> list[answers.QueueRow]:
         mine = sum(record.owner == owner for record in self.live.values())
         return [
             answers.QueueRow(
@@ -156,6 +167,41 @@ class ScriptedDirector:
         if record is None or record.state != "running":
             return []
         return [{"replica": "main.0", "attempt": 1, "copy": 0, "node": "here", "pid": 1, "cwd": "/"}]
+
+    # -- what administrators do ------------------------------------------------------------------------
+    # As the real one does it, but for a planner that heeds it.
+
+    def calendar(self) -> list[CalendarEntry]:
+        return self._calendars.entries(time.time())
+
+    async def add_calendar(self, wanted: NewEntry, who: str) -> CalendarEntry:
+        now = time.time()
+        record, notes = self._calendars.admit(wanted, who, now, NODES)
+        self.store.write(Changes(calendar={record.name: record}))
+        self._calendars.keep(record)
+        return self._calendars.entry(record, now, notes)
+
+    async def remove_calendar(self, name: str, kind: str | None, who: str) -> CalendarEntry:
+        record = self._calendars.find(name, kind)
+        self.store.write(Changes(calendar={name: None}))
+        self._calendars.drop(name)
+        return self._calendars.entry(record, time.time())
+
+    def queues(self) -> list[QueueInfo]:
+        return self._switches.infos(DEFAULT_QUEUES)
+
+    async def set_queue_state(self, name: str, state: str, reason: str, who: str) -> Standing:
+        record = self._switches.switch_queue(name, state, reason, who, time.time(), DEFAULT_QUEUES)
+        self.store.write(Changes(queue_states={name: record}))
+        self._switches.keep_queue(record)
+        return standing(record)
+
+    async def set_node_state(self, name: str, state: str, reason: str, who: str) -> Standing:
+        names = [node.name for node in NODES]
+        record = self._switches.switch_node(name, state, reason, who, time.time(), names)
+        self.store.write(Changes(node_states={name: record}))
+        self._switches.keep_node(record)
+        return standing(record)
 
     # -- what a test lets happen -----------------------------------------------------------------------
 

@@ -3,11 +3,17 @@
 from jobman.control.store.records import (
     AllocationRecord,
     AttemptRecord,
+    BalanceRecord,
+    CalendarRecord,
     Changes,
     EventRecord,
     JobRecord,
     LogRecord,
+    PromiseRecord,
     ReplicaRecord,
+    RevisionRecord,
+    SliceRecord,
+    StateRecord,
     SubmissionRecord,
     TaskRecord,
     TokenRecord,
@@ -80,12 +86,75 @@ def token(name="laptop", **values):
     return TokenRecord(**{"name": name, **known, **values})
 
 
+def promise(job, **values):
+    return PromiseRecord(**{"job": job.id, "key": "train.0", "given_at": NOON, **values})
+
+
+def revision(job, number=1, **values):
+    known = {"key": "train.0", "at": NOON, "before": None, "after": NOON + 60, "cause": "node n1 was lost"}
+    return RevisionRecord(**{"job": job.id, "number": number, **known, **values})
+
+
+def window(name="upgrade", **values):
+    known = {"kind": "maintenance", "definition": {"nodes": ["n1"]}, "created_by": "root", "created_at": NOON}
+    return CalendarRecord(**{"name": name, **known, **values})
+
+
+def state(name="batch", **values):
+    return StateRecord(**{"name": name, "state": "draining", "by": "root", "at": NOON, **values})
+
+
+def slice_of(job, number=0, **values):
+    """A minute of one core."""
+    start = values.get("start", NOON + 60 * number)
+    end = values.get("end", start + 60)
+    known = {
+        "key": "train.0",
+        "attempt": 1,
+        "start": start,
+        "end": end,
+        "seconds": end - start,
+        "units": (end - start) / 3600,
+        "account": job.account or "default",
+        "owner": job.owner,
+        "job_name": job.name,
+        "amounts": {"core": 1.0, "node": 1.0},
+    }
+    return SliceRecord(**{"job": job.id, "number": number, **known, **values})
+
+
+def refund_of(job, *charged, **values):
+    """What takes slices back."""
+    known = {
+        "number": 0,
+        "kind": "refund",
+        "start": charged[0].start,
+        "end": charged[-1].end,
+        "seconds": -sum(one.seconds for one in charged),
+        "units": -sum(one.units for one in charged),
+        "reason": "node-lost",
+    }
+    return slice_of(job, **{**known, **values})
+
+
+def balance(account="physics", owner="ada", **values):
+    return BalanceRecord(**{"account": account, "owner": owner, "at": NOON, **values})
+
+
 _FIELDS: dict[type, tuple[str, ...]] = {
     TaskRecord: ("tasks", "job", "scope", "unit"),
     ReplicaRecord: ("replicas", "job", "key"),
     AttemptRecord: ("attempts", "job", "key", "attempt"),
     AllocationRecord: ("allocations", "job", "key", "attempt"),
     LogRecord: ("logs", "job", "key", "attempt", "copy", "stream"),
+    PromiseRecord: ("promises", "job", "key"),
+    BalanceRecord: ("balances", "account", "owner", "queue"),
+}
+_LISTS: dict[type, str] = {
+    EventRecord: "events",
+    SubmissionRecord: "submissions",
+    RevisionRecord: "revisions",
+    SliceRecord: "slices",
 }
 
 
@@ -96,10 +165,10 @@ def changes(*records, new=True, deleted=()):
         if isinstance(record, JobRecord):
             made.jobs[record.id] = record
             made.new_jobs |= {record.id} if new else set()
-        elif isinstance(record, EventRecord):
-            made.events.append(record)
-        elif isinstance(record, SubmissionRecord):
-            made.submissions.append(record)
+        elif type(record) in _LISTS:
+            getattr(made, _LISTS[type(record)]).append(record)
+        elif isinstance(record, CalendarRecord):
+            made.calendar[record.name] = record
         else:
             field, *key = _FIELDS[type(record)]
             getattr(made, field)[tuple(getattr(record, name) for name in key)] = record

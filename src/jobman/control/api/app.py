@@ -10,6 +10,7 @@ from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.routing import Route
 
+from jobman.control.api.calendar import calendar
 from jobman.control.api.call import Desk
 from jobman.control.api.cluster import cluster
 from jobman.control.api.edge import Edge
@@ -18,11 +19,13 @@ from jobman.control.api.events import events
 from jobman.control.api.jobs import jobs
 from jobman.control.api.logs import logs
 from jobman.control.api.service import service
+from jobman.control.api.states import states
 from jobman.control.api.tokens import tokens
+from jobman.control.api.usage import usage
 from jobman.control.refusals import Refusal
 from jobman.version import __version__
 
-RESOURCES = (jobs, logs, events, cluster, service, tokens)
+RESOURCES = (jobs, logs, events, cluster, calendar, states, usage, service, tokens)
 ENDPOINTS = [endpoint for resource in RESOURCES for endpoint in resource.endpoints]
 
 

@@ -24,7 +24,7 @@ async def list_nodes(call: Call) -> Listing[Node]:
 @cluster.serve("GET", "/v1/queue", answers={200: Listing[QueueRow]})
 async def show_queue(call: Call) -> Listing[QueueRow]:
     """How many jobs wait and run, by what they ask for."""
-    return Listing(items=call.director.queue(call.caller.user))
+    return Listing(items=await call.director.queue(call.caller.user))
 
 
 def _own_jobs(call: Call) -> set[str]:

@@ -36,6 +36,7 @@ from jobman.control.api.reading import (
     find_job,
     is_over,
     job_answer,
+    output_condition,
     page_answer,
     replica_answer,
 )
@@ -127,14 +128,18 @@ async def submit(call: Call, submission: Submission) -> Reply:
         # What is in the environment of a caller is no business of a service of somebody else.
         submission.environment = None
     answer = await call.director.submit(submission, call.caller.user, _idempotency_key(call))
-    return Reply(answer, 200 if answer.replayed or submission.dry_run else 201)
+    return Reply(answer, 200 if answer.replayed or submission.dry_run or submission.what_if else 201)
 
 
 @jobs.serve("GET", "/v1/jobs", query=JobsQuery, answers={200: Page[Job]}, refuses=("store",))
 def list_jobs(call: Call, query: JobsQuery) -> Page[Job]:
     """List jobs, the newest first."""
     wanted = _filter(call, query, query.state)
-    return page_answer(call.store.jobs(wanted, query.cursor, query.limit), job_answer)
+    page = page_answer(call.store.jobs(wanted, query.cursor, query.limit), job_answer)
+    for job in page.items:
+        if job.state in ("waiting", "running"):
+            job.estimate, job.ends_by = call.director.glance(job.id)
+    return page
 
 
 @jobs.serve("DELETE", "/v1/jobs", query=DeleteQuery, answers={200: Deleted}, refuses=("stopping", "store"))
@@ -163,6 +168,7 @@ def details(call: Call) -> Details:
         raise Refusal("no-such-job", f"The job {record.id} was deleted at this moment.")
     document, plan = found[0], decoded_plan(found[1])
     answer = details_answer(record, document, plan, call.store.tasks(record.id))
+    answer.conditions.append(output_condition(call.desk, record))
     if "result_file" in plan.features:
         attempts = call.store.attempts(record.id).items
         answer.results = {each.key: each.result for each in attempts if each.result is not None}
@@ -259,7 +265,7 @@ def list_attempts(call: Call, query: AttemptsQuery) -> Page[Attempt]:
 async def why(call: Call) -> Why:
     """Why a job is where it is."""
     record = await _found(call)
-    found = call.director.why(record.id)
+    found = await call.director.why(record.id)
     if found is not None:
         return found
     job = await _now(call, record)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator, Callable, Iterator
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator
 from contextlib import aclosing
 from itertools import islice
 from pathlib import Path
@@ -18,7 +18,7 @@ from jobman.control.api.endpoint import Resource
 from jobman.control.api.jobs import ONE
 from jobman.control.api.news import news_of_job
 from jobman.control.api.query import Moment, Query, Text
-from jobman.control.api.reading import find_job, job_answer
+from jobman.control.api.reading import find_job, is_over, job_answer, removal_words
 from jobman.control.api.streams import EVENTS, LINES, Stream, bookmark, sse
 from jobman.control.logs import streams
 from jobman.control.logs.cursor import CursorError, LogCursor
@@ -56,15 +56,22 @@ class LogsQuery(Query, kw_only=True):
     "/v1/jobs/{ref}/logs",
     query=LogsQuery,
     answers={200: (LINES, EVENTS)},
-    refuses=(*ONE, "store"),
+    refuses=(*ONE, "output-removed", "store"),
     headers={"Last-Event-ID": "Where to go on, in place of `cursor`, when lines are followed."},
 )
 async def read_logs(call: Call, query: LogsQuery) -> Stream:
     """The lines of a job's copies: those there are, or followed until the job is over."""
     record = await call.desk.read(find_job, call, call.part("ref"))
+    cursor = _cursor(call, query)
+    if query.follow and not is_over(record):
+        return Stream(call.desk, _followed(call, query, record, cursor))
+    found = await call.desk.read(_records, call.desk, query, record.id)
+    removed = _removal(call.desk, record, found)
+    if removed and all(each.removed_at is not None for each in found):
+        raise Refusal("output-removed", removed, f"The job is still there: jobman details {record.id}")
     if query.follow:
-        return Stream(call.desk, _followed(call, query, record, _cursor(call, query)))
-    return Stream(call.desk, _written(call.desk, query, record.id, _cursor(call, query)), LINES)
+        return Stream(call.desk, _followed(call, query, record, cursor, removed))
+    return Stream(call.desk, _written(call.desk, query, record, cursor, found), LINES)
 
 
 def _cursor(call: Call, query: LogsQuery) -> LogCursor | None:
@@ -83,20 +90,26 @@ def _cursor(call: Call, query: LogsQuery) -> LogCursor | None:
 
 
 async def _written(
-    desk: Desk, query: LogsQuery, job: str, cursor: LogCursor | None
+    desk: Desk, query: LogsQuery, job: JobRecord, cursor: LogCursor | None, found: list[LogRecord]
 ) -> AsyncGenerator[bytes, None]:
     notes: list[str] = []
-    found = await desk.read(_streams, desk, query, job)
-    lines = await desk.read(_merged, found, query, cursor, notes.append)
+    lines = await desk.read(_merged, desk, found, query, cursor, notes.append)
     while data := await desk.read(_next_lines, lines):
         yield data
-    yield b"".join(_encode(_note(words)) + b"\n" for words in notes)
+    removed = _removal(desk, job, found)
+    if notes and (now := _removal(desk, job, await desk.read(_records, desk, query, job.id))) != removed:
+        notes, removed = [], now  # It was removed while it was read, and that is why it could not be.
+    yield b"".join(_encode(_note(words)) + b"\n" for words in [*notes, removed] if words)
 
 
 def _merged(
-    found: list[streams.LogStream], query: LogsQuery, cursor: LogCursor | None, note: Callable[[str], None]
+    desk: Desk,
+    found: list[LogRecord],
+    query: LogsQuery,
+    cursor: LogCursor | None,
+    note: Callable[[str], None],
 ) -> Iterator[streams.LogLine]:
-    return merge(found, since=query.since, tail=query.tail, cursor=cursor, note=note)
+    return merge(_readable(desk, found), since=query.since, tail=query.tail, cursor=cursor, note=note)
 
 
 def _next_lines(lines: Iterator[streams.LogLine]) -> bytes:
@@ -107,9 +120,9 @@ def _next_lines(lines: Iterator[streams.LogLine]) -> bytes:
 
 
 async def _followed(
-    call: Call, query: LogsQuery, job: JobRecord, cursor: LogCursor | None
+    call: Call, query: LogsQuery, job: JobRecord, cursor: LogCursor | None, removed: str = ""
 ) -> AsyncGenerator[bytes, None]:
-    desk, notes = call.desk, _Notes()
+    desk, notes = call.desk, _Notes(removed)
     # Asked before the streams: whatever begins in between is heard of.
     begin = (await desk.read(desk.store.last_numbers)).event
     feed = LogFeed(await desk.read(_streams, desk, query, job.id))
@@ -146,8 +159,8 @@ async def _tell(feed: LogFeed, desk: Desk, query: LogsQuery, job: JobRecord, aft
 class _Notes:
     """Words about what could not be read, until they are sent."""
 
-    def __init__(self) -> None:
-        self._words: list[str] = []
+    def __init__(self, first: str) -> None:
+        self._words = [first] if first else []
 
     def add(self, words: str) -> None:
         self._words.append(words)
@@ -177,16 +190,31 @@ class _Bookmarks:
 # -- streams -------------------------------------------------------------------------------------------
 
 
-def _streams(desk: Desk, query: LogsQuery, job: str) -> list[streams.LogStream]:
-    """All streams of a job that are asked for."""
+def _records(desk: Desk, query: LogsQuery, job: str) -> list[LogRecord]:
+    """All output of a job that is asked for, also what was removed."""
     found: list[LogRecord] = []
     cursor = None
     while True:
         page = desk.store.logs(job, attempt=query.attempt, stream=query.stream, cursor=cursor)
-        found += page.items
+        found += (record for record in page.items if _is_wanted(query, record))
         cursor = page.cursor
         if cursor is None:
-            return apart(_stream(desk, record) for record in found if _is_wanted(query, record))
+            return found
+
+
+def _removal(desk: Desk, job: JobRecord, found: Iterable[LogRecord]) -> str:
+    """In words, when and why output was removed; empty where all of it is there."""
+    moments = [record.removed_at for record in found if record.removed_at is not None]
+    return removal_words(desk, job, max(moments)) if moments else ""
+
+
+def _streams(desk: Desk, query: LogsQuery, job: str) -> list[streams.LogStream]:
+    """All streams of a job that are asked for."""
+    return _readable(desk, _records(desk, query, job))
+
+
+def _readable(desk: Desk, found: Iterable[LogRecord]) -> list[streams.LogStream]:
+    return apart(_stream(desk, record) for record in found if record.removed_at is None)
 
 
 def _streams_of(

@@ -37,6 +37,9 @@ _PARTS = {
     "ref": "A job: its id, the start of its id, or its name (the newest of that name).",
     "gate": "The name of a gate.",
     "name": "The name of a token.",
+    "entry": "The name of a window of maintenance or of a reservation.",
+    "queue": "The name of a queue.",
+    "node": "The name of a node.",
 }
 
 

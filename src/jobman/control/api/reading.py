@@ -20,8 +20,9 @@ from jobman.control.answers import (
     ReplicaState,
     Task,
 )
-from jobman.control.api.call import Call
+from jobman.control.api.call import Call, Desk
 from jobman.control.refusals import Refusal
+from jobman.control.retention import Rule
 from jobman.control.store import views
 from jobman.control.store.records import AttemptRecord, EventRecord, JobRecord, ReplicaRecord, TaskRecord
 from jobman.plan.model import Plan, Unit
@@ -121,6 +122,24 @@ def page_answer(page: views.Page[R], answer: Callable[[R], A]) -> Page[A]:
 
 def is_over(record: JobRecord) -> bool:
     return record.state in FINAL_STATES
+
+
+def removal_words(desk: Desk, record: JobRecord, removed_at: float) -> str:
+    """What is said in the place of a job's output that was removed."""
+    retention = getattr(desk.director, "retention", None)
+    rule: Rule = Rule() if retention is None else retention.rule
+    return rule.words(record.ended_at or removed_at, removed_at)
+
+
+def output_condition(desk: Desk, record: JobRecord) -> Condition:
+    """Whether output of a job was removed, and why."""
+    removed_at = desk.store.output_removed_at(record.id) if is_over(record) else None
+    return Condition(
+        type="OutputRemoved",
+        status=removed_at is not None,
+        since=removed_at or record.submitted_at,
+        message="" if removed_at is None else removal_words(desk, record, removed_at),
+    )
 
 
 # -- details -------------------------------------------------------------------------------------------

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
-from itertools import islice
-from typing import Any, TypeVar
+from collections.abc import Collection, Sequence
+from typing import Any
 
-import msgspec
-from sqlalchemy import Column, ColumnElement, Connection, Select, Table, func, select, text, tuple_
+from sqlalchemy import Connection, Select, Table, func, select, text, tuple_
 
 from jobman.control.store import schema
 from jobman.control.store.cursors import cursor_of, key_of
-from jobman.control.store.database import Database
-from jobman.control.store.listing import matching, starts_with, unindexed
+from jobman.control.store.listing import matching, starts_with
+from jobman.control.store.outlook import OutlookReads
+from jobman.control.store.outputs import OutputReads
+from jobman.control.store.reader import R, Where, batched, of_job, ordered, records, select_from
 from jobman.control.store.records import (
     AllocationRecord,
     AttemptRecord,
@@ -25,6 +25,7 @@ from jobman.control.store.records import (
     TokenRecord,
 )
 from jobman.control.store.schema import jobs
+from jobman.control.store.usage import UsageReads
 from jobman.control.store.views import Holder, JobFilter, Numbers, Page, Unfinished
 
 FINAL = ("succeeded", "failed", "cancelled")
@@ -33,21 +34,12 @@ FINAL = ("succeeded", "failed", "cancelled")
 _AMBIGUOUS = 10
 """So many jobs are named where a prefix fits many."""
 
-_AT_ONCE = 500
-
-T = TypeVar("T")
-R = TypeVar("R", bound=msgspec.Struct)
-Where = ColumnElement[bool]
-
 _JOB = tuple(column for column in jobs.c if column.name != "search")
 _EVERY_JOB = JobFilter()
 
 
-class Reads:
+class Reads(OutlookReads, OutputReads, UsageReads):
     """Everything that can be asked of a store."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     # jobs
 
@@ -60,7 +52,7 @@ class Reads:
         """The document and the plan of a job."""
         query = select(schema.documents.c.document, schema.documents.c.plan)
         with self._database.read() as connection:
-            row = connection.execute(query.where(_of(schema.documents, id))).one_or_none()
+            row = connection.execute(query.where(of_job(schema.documents, id))).one_or_none()
         return None if row is None else (row.document, row.plan)
 
     def find(self, owner: str | None, reference: str) -> list[JobRecord]:
@@ -92,7 +84,7 @@ class Reads:
             found: list[JobRecord] = []
             for some in batched(numbers[:limit]):
                 query = select(*_JOB).where(jobs.c.number.in_(some)).order_by(jobs.c.number.desc())
-                found += _records(JobRecord, connection, query)
+                found += records(JobRecord, connection, query)
         return Page(found, cursor_of((numbers[limit - 1],)) if len(numbers) > limit else None)
 
     def counts(self, owner: str | None = None) -> dict[str, int]:
@@ -107,7 +99,7 @@ class Reads:
     def tasks(self, job: str) -> list[TaskRecord]:
         """The runs of a job's units."""
         table = schema.tasks
-        return self._all(TaskRecord, _ordered(table).where(_of(table, job)))
+        return self._all(TaskRecord, ordered(table).where(of_job(table, job)))
 
     def replicas(
         self,
@@ -134,9 +126,9 @@ class Reads:
     def allocations(self, job: str | None = None, *, open_only: bool = False) -> list[AllocationRecord]:
         """What is held, or was, by a job or by all."""
         table = schema.allocations
-        query = _ordered(table)
+        query = ordered(table)
         if job is not None:
-            query = query.where(_of(table, job))
+            query = query.where(of_job(table, job))
         return self._all(AllocationRecord, query.where(table.c.returned_at.is_(None)) if open_only else query)
 
     def logs(
@@ -166,9 +158,9 @@ class Reads:
     ) -> list[EventRecord]:
         """Events after a number, in order: the first `limit` of them, or the last."""
         table = schema.events
-        query = _select(table).where(table.c.number > after)
+        query = select_from(table).where(table.c.number > after)
         if job is not None:
-            query = query.where(_of(table, job))
+            query = query.where(of_job(table, job))
         if owner is not None:
             # Not a join: it would tempt the database to begin with all jobs of the owner.
             query = query.where(
@@ -193,18 +185,16 @@ class Reads:
         alive = select(jobs.c.number).where(schema.ALIVE)
         chosen = _with_documents().where(jobs.c.number.in_(alive)).order_by(jobs.c.number)
         tasks, replicas, attempts, allocations = map(
-            _ordered, (schema.tasks, schema.replicas, schema.attempts, schema.allocations)
+            ordered, (schema.tasks, schema.replicas, schema.attempts, schema.allocations)
         )
         under_way, held = schema.attempts.c.ended_at.is_(None), schema.allocations.c.returned_at.is_(None)
         with self._database.snapshot() as connection:
             return Unfinished(
-                jobs=_records(JobRecord, connection, chosen),
-                tasks=_records(TaskRecord, connection, tasks.where(schema.tasks.c.job.in_(alive))),
-                replicas=_records(
-                    ReplicaRecord, connection, replicas.where(schema.replicas.c.job.in_(alive))
-                ),
-                attempts=_records(AttemptRecord, connection, attempts.where(under_way)),
-                allocations=_records(AllocationRecord, connection, allocations.where(held)),
+                jobs=records(JobRecord, connection, chosen),
+                tasks=records(TaskRecord, connection, tasks.where(schema.tasks.c.job.in_(alive))),
+                replicas=records(ReplicaRecord, connection, replicas.where(schema.replicas.c.job.in_(alive))),
+                attempts=records(AttemptRecord, connection, attempts.where(under_way)),
+                allocations=records(AllocationRecord, connection, allocations.where(held)),
             )
 
     def submission(self, owner: str, key: str) -> SubmissionRecord | None:
@@ -241,13 +231,6 @@ class Reads:
         with self._database.read() as connection:
             return int(connection.execute(text(query)).scalar_one())
 
-    def _unindexed(self, column: Column[Any]) -> ColumnElement[Any]:
-        return unindexed(column, self._database.dialect)
-
-    def _all(self, record: type[R], query: Select[Any]) -> list[R]:
-        with self._database.read() as connection:
-            return _records(record, connection, query)
-
     def _page(
         self,
         record: type[R],
@@ -260,7 +243,7 @@ class Reads:
     ) -> Page[R]:
         """A page in the order of the table's key, whose first column is the job."""
         key = list(table.primary_key.columns)[1:]
-        query = _ordered(table).where(_of(table, job), *wanted).limit(limit + 1)
+        query = ordered(table).where(of_job(table, job), *wanted).limit(limit + 1)
         if cursor is not None:
             query = query.where(tuple_(*key) > tuple_(*key_of(cursor, kind)))
         found = self._all(record, query)
@@ -268,13 +251,6 @@ class Reads:
             return Page(found)
         last = found[limit - 1]
         return Page(found[:limit], cursor_of(tuple(getattr(last, column.name) for column in key)))
-
-
-def batched(items: Iterable[T]) -> Iterator[list[T]]:
-    """Items, so many at a time as a statement can name."""
-    rest = iter(items)
-    while some := list(islice(rest, _AT_ONCE)):
-        yield some
 
 
 def last_numbers(connection: Connection) -> Numbers:
@@ -286,31 +262,6 @@ def last_numbers(connection: Connection) -> Numbers:
     job = connection.execute(select(func.max(jobs.c.number))).scalar() or 0
     event = connection.execute(select(func.max(schema.events.c.number))).scalar() or 0
     return Numbers(max(job, values.get("last job", 0)), max(event, values.get("last event", 0)))
-
-
-def _records(record: type[R], connection: Connection, query: Select[Any]) -> list[R]:
-    result = connection.execute(query)
-    names = list(result.keys())
-    return [record(**dict(zip(names, row, strict=True))) for row in result]
-
-
-def _id_of(table: Table) -> ColumnElement[str]:
-    id = select(jobs.c.id).where(jobs.c.number == table.c.job).scalar_subquery()
-    return func.coalesce(id, "") if table is schema.events else id
-
-
-def _select(table: Table) -> Select[Any]:
-    """What belongs to jobs, with the id of each."""
-    return select(_id_of(table).label("job"), *(column for column in table.c if column.name != "job"))
-
-
-def _ordered(table: Table) -> Select[Any]:
-    """The same in the order of its key."""
-    return _select(table).order_by(*table.primary_key.columns)
-
-
-def _of(table: Table, job: str) -> Where:
-    return table.c.job == select(jobs.c.number).where(jobs.c.id == job).scalar_subquery()
 
 
 def _with_documents() -> Select[Any]:

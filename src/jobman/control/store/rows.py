@@ -33,6 +33,13 @@ KINDS: dict[str, tuple[str, ...]] = {
         "kind",
     ),  # two with one number are a mistake, and must not hide each other
     "submissions": ("owner", "key"),
+    "promises": ("job", "key"),
+    "revisions": ("job", "number", "key"),
+    "slices": ("job", "key", "attempt", "number", "kind"),
+    "balances": ("account", "owner", "queue"),
+    "calendar": ("name",),
+    "queue_states": ("name",),
+    "node_states": ("name",),
 }
 """What tells the records of each kind apart, by the name of the kind in Changes."""
 
@@ -58,16 +65,18 @@ _JOB_PLACE = {kind: columns.index("job") if "job" in columns else None for kind,
 class Batch:
     """The rows of one transaction. Those that belong to a job still name it by its id."""
 
-    __slots__ = ("deleted", "numbers", "rows")
+    __slots__ = ("deleted", "gone", "numbers", "rows")
 
     def __init__(self) -> None:
         self.rows: dict[str, dict[Hashable, Row]] = {}
+        self.gone: dict[str, dict[Hashable, Row]] = {}
+        """Of rows to be taken away, what tells them apart."""
         self.numbers: dict[str, int] = {}
         """The numbers of the jobs that are written here, by their ids."""
         self.deleted: set[str] = set()
 
     def __len__(self) -> int:
-        return sum(map(len, self.rows.values())) + len(self.deleted)
+        return sum(map(len, (*self.rows.values(), *self.gone.values()))) + len(self.deleted)
 
     def jobs(self) -> set[str]:
         """The ids of the jobs that rows belong to."""
@@ -79,6 +88,11 @@ class Batch:
         }
         return found - {""}
 
+    def former_jobs(self) -> set[str]:
+        """The ids of jobs that may be gone already: those to be deleted, and of rows to be taken away."""
+        of_jobs = [rows for kind, rows in self.gone.items() if KINDS[kind][0] == "job"]
+        return self.deleted | {row[0] for rows in of_jobs for row in rows.values()}
+
     def numbered(self, kind: str, numbers: dict[str, int]) -> list[Row]:
         """Rows of one kind, with the numbers of jobs in the place of their ids."""
         rows = self.rows[kind].values()
@@ -87,18 +101,47 @@ class Batch:
             return list(rows)
         return [(*row[:place], numbers.get(row[place]), *row[place + 1 :]) for row in rows]
 
+    def numbered_gone(self, kind: str, numbers: dict[str, int]) -> list[Row]:
+        """The same for rows to be taken away; with their jobs they are gone already."""
+        rows = self.gone[kind].values()
+        if KINDS[kind][0] != "job":
+            return list(rows)
+        return [(numbers[row[0]], *row[1:]) for row in rows if row[0] in numbers]
+
     def put(self, kind: str, keyed: Iterable[tuple[Hashable, Row]]) -> None:
         """Add rows; a later one replaces an earlier one with the same key."""
-        rows = dict(keyed)
-        if rows:
-            self.rows.setdefault(kind, {}).update(rows)
+        _replace(self.rows, self.gone, kind, dict(keyed))
+
+    def take(self, kind: str, keys: Iterable[Hashable]) -> None:
+        """Take rows away, also those that were to be written."""
+        keyed = {key: _key_row(key) for key in keys}
+        _replace(self.gone, self.rows, kind, keyed)
 
     def merge(self, other: Batch) -> None:
         """Add what follows."""
         for kind, rows in other.rows.items():
-            self.rows.setdefault(kind, {}).update(rows)
+            _replace(self.rows, self.gone, kind, rows)
+        for kind, rows in other.gone.items():
+            _replace(self.gone, self.rows, kind, rows)
         self.numbers.update(other.numbers)
         self.deleted |= other.deleted
+
+
+Tables = dict[str, dict[Hashable, Row]]
+
+
+def _replace(these: Tables, others: Tables, kind: str, rows: dict[Hashable, Row]) -> None:
+    """Put rows among these; whatever was said of them before counts no longer."""
+    if not rows:
+        return
+    these.setdefault(kind, {}).update(rows)
+    if kind in others:
+        others[kind] = {key: row for key, row in others[kind].items() if key not in rows}
+
+
+def _key_row(key: Hashable) -> Row:
+    parts = key if isinstance(key, tuple) else (key,)
+    return tuple(_words(part) if isinstance(part, str) else part for part in parts)
 
 
 def batch_of(changes: Changes) -> Batch:
@@ -117,7 +160,8 @@ def batch_of(changes: Changes) -> Batch:
         if not records:
             continue
         if isinstance(records, dict):
-            batch.put(kind, ((key, encode(record)) for key, record in records.items()))
+            batch.put(kind, ((key, encode(one)) for key, one in records.items() if one is not None))
+            batch.take(kind, (key for key, one in records.items() if one is None))
         else:
             key_of = attrgetter(*KINDS[kind])
             batch.put(kind, ((key_of(record), encode(record)) for record in records))

@@ -12,7 +12,7 @@ from sqlalchemy import Boolean, Column, Double, ForeignKey, Index, Integer, Meta
 
 from jobman.control.store.columns import Json, Number, Packed, Words
 
-REVISION = "0001"
+REVISION = "0002"
 """The newest of `migrations/versions`; named here because looking there would cost an import of alembic."""
 
 metadata = MetaData(
@@ -152,6 +152,7 @@ log_positions = _child(
     Column("start", Number, nullable=False),
     Column("size", Number, nullable=False),
     Column("ended", Boolean, nullable=False),
+    Column("removed_at", Double),
 )
 
 events = Table(
@@ -167,6 +168,96 @@ events = Table(
     Column("data", Json(dict[str, Any]), nullable=False),
 )
 Index("events_of_job", events.c.job, events.c.number)
+
+promises = _child(
+    "promises",
+    Column("key", Words, primary_key=True),
+    Column("guaranteed_by", Double),
+    Column("expected_at", Double),
+    Column("expected_p90", Double),
+    Column("first_expected_at", Double),
+    Column("position", Integer, nullable=False),
+    Column("planned", Json(dict[str, Any]), nullable=False),
+    Column("given_at", Double, nullable=False),
+)
+
+revisions = _child(
+    "revisions",
+    Column("number", Number, primary_key=True, autoincrement=False),
+    Column("key", Words, primary_key=True),
+    Column("at", Double, nullable=False),
+    Column("before", Double),
+    Column("after", Double),
+    Column("cause", Words, nullable=False),
+)
+
+calendar = Table(
+    "calendar",
+    metadata,
+    Column("name", Words, primary_key=True),
+    Column("kind", Words, nullable=False),
+    Column("definition", Json(dict[str, Any]), nullable=False),
+    Column("created_by", Words, nullable=False),
+    Column("created_at", Double, nullable=False),
+)
+
+
+def _states(name: str) -> Table:
+    """A table of what administrators said of things that have names."""
+    return Table(
+        name,
+        metadata,
+        Column("name", Words, primary_key=True),
+        Column("state", Words, nullable=False),
+        Column("reason", Words, nullable=False),
+        Column("by", Words, nullable=False),
+        Column("at", Double, nullable=False),
+    )
+
+
+queue_states = _states("queue_states")
+node_states = _states("node_states")
+
+# What was charged outlives its job: numbers of jobs are never given twice, so none is needed to refer to.
+slices = Table(
+    "slices",
+    metadata,
+    Column("job", Number, primary_key=True, autoincrement=False),
+    Column("key", Words, primary_key=True),
+    Column("attempt", Integer, primary_key=True, autoincrement=False),
+    Column("number", Integer, primary_key=True, autoincrement=False),
+    Column("kind", Words, primary_key=True),
+    Column("start", Double, nullable=False),
+    Column("end", Double, nullable=False),
+    Column("seconds", Double, nullable=False),
+    Column("units", Double, nullable=False),
+    Column("charged", Double, nullable=False),
+    Column("account", Words, nullable=False),
+    Column("owner", Words, nullable=False),
+    Column("flavor", Words, nullable=False),
+    Column("queue", Words, nullable=False),
+    Column("job_id", Words, nullable=False),
+    Column("job_name", Words, nullable=False),
+    Column("amounts", Json(dict[str, float]), nullable=False),
+    Column("reason", Words, nullable=False),
+    sqlite_with_rowid=False,
+)
+Index("slices_of_account", slices.c.account, slices.c.end)
+Index("slices_of_owner", slices.c.owner, slices.c.end)
+Index("slices_by_end", slices.c.end)
+
+balances = Table(
+    "balances",
+    metadata,
+    Column("account", Words, primary_key=True),
+    Column("owner", Words, primary_key=True),
+    Column("queue", Words, primary_key=True),
+    Column("units", Double, nullable=False),
+    Column("seconds", Double, nullable=False),
+    Column("faded", Double, nullable=False),
+    Column("at", Double, nullable=False),
+    sqlite_with_rowid=False,
+)
 
 submissions = Table(
     "submissions",

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from sqlalchemy import Dialect, and_, bindparam, update
+from sqlalchemy import Dialect, and_, bindparam, delete, update
 from sqlalchemy.dialects import postgresql, sqlite
 
 from jobman.control.store import schema
-from jobman.control.store.rows import COLUMNS, LIFE, TABLES, Row
+from jobman.control.store.rows import COLUMNS, KINDS, LIFE, TABLES, Row
 
 Insert = postgresql.Insert | sqlite.Insert
 
@@ -24,8 +24,24 @@ ORDER = (
     "logs",
     "events",
     "submissions",
+    "promises",
+    "revisions",
+    "slices",
+    "balances",
+    "calendar",
+    "queue_states",
+    "node_states",
 )
 """Jobs come first, and what belongs to them after them."""
+
+ONCE = ("documents", "labels", "revisions", "slices")
+"""Kinds whose rows never change: the first one counts."""
+
+REMOVABLE = ("promises", "calendar", "queue_states", "node_states")
+"""Kinds whose rows may be taken away one by one; others go with their job."""
+
+_KEPT = {"allocations": ("given_at",)}
+"""Values that stay as they were first written: since when something is held does not change."""
 
 _PARAMETERS = {"sqlite": "qmark", "postgresql": "format"}
 
@@ -33,13 +49,14 @@ _PARAMETERS = {"sqlite": "qmark", "postgresql": "format"}
 class Statement:
     """A statement for many rows of one kind."""
 
-    def __init__(self, kind: str, statement: Any, dialect: Dialect, *, exact: bool = False) -> None:
+    def __init__(
+        self, columns: tuple[str, ...], statement: Any, dialect: Dialect, *, exact: bool = False
+    ) -> None:
         positional = type(dialect)(paramstyle=_PARAMETERS[dialect.name])  # type: ignore[call-arg]
         compiled = statement.compile(dialect=positional)
         self.sql = str(compiled)
         self.exact = exact
         """Whether each row must find its place: one that does not is a mistake of the caller."""
-        columns = COLUMNS[kind]
         self._order = [columns.index(name.removeprefix("row_")) for name in compiled.positiontup]
         self._as_is = self._order == list(range(len(columns)))
 
@@ -52,14 +69,18 @@ class Statement:
 
 def statements(dialect: Dialect) -> dict[str, Statement]:
     """The statement of every kind of rows. Each may be run again with the same rows, to the same end."""
+    exact = {"jobs": _add_jobs(dialect), "lives": _change_lives(), "events": _add_events(dialect)}
+    found = {kind: _replace(kind, dialect) for kind in ORDER if kind not in (*exact, *ONCE)}
+    found |= {kind: _insert(kind, dialect).on_conflict_do_nothing() for kind in ONCE}
     return {
-        **{kind: Statement(kind, _replace(kind, dialect), dialect) for kind in ORDER},
-        "jobs": Statement("jobs", _add_jobs(dialect), dialect, exact=True),
-        "documents": Statement("documents", _insert("documents", dialect).on_conflict_do_nothing(), dialect),
-        "labels": Statement("labels", _insert("labels", dialect).on_conflict_do_nothing(), dialect),
-        "lives": Statement("lives", _change_lives(), dialect, exact=True),
-        "events": Statement("events", _add_events(dialect), dialect, exact=True),
+        kind: Statement(COLUMNS[kind], statement, dialect, exact=kind in exact)
+        for kind, statement in (found | exact).items()
     }
+
+
+def removals(dialect: Dialect) -> dict[str, Statement]:
+    """The statements that take rows away, by what tells them apart."""
+    return {kind: Statement(KINDS[kind], _remove(kind, KINDS[kind]), dialect) for kind in REMOVABLE}
 
 
 def _insert(kind: str, dialect: Dialect) -> Insert:
@@ -70,8 +91,14 @@ def _insert(kind: str, dialect: Dialect) -> Insert:
 def _replace(kind: str, dialect: Dialect) -> Insert:
     insert = _insert(kind, dialect)
     key = TABLES[kind].primary_key.columns.keys()
-    values = {name: insert.excluded[name] for name in COLUMNS[kind] if name not in key}
+    kept = (*key, *_KEPT.get(kind, ()))
+    values = {name: insert.excluded[name] for name in COLUMNS[kind] if name not in kept}
     return insert.on_conflict_do_update(index_elements=key, set_=values)
+
+
+def _remove(kind: str, key: tuple[str, ...]) -> Any:
+    table = TABLES[kind]
+    return delete(table).where(and_(*(table.c[name] == bindparam(name) for name in key)))
 
 
 def _add_jobs(dialect: Dialect) -> Insert:

@@ -14,12 +14,13 @@ from sqlalchemy.dialects import postgresql, sqlite
 from jobman.control.failpoints import failpoint
 from jobman.control.store.database import Database, open_database
 from jobman.control.store.errors import Fenced, StoreError
-from jobman.control.store.reads import FINAL, Reads, batched, last_numbers
+from jobman.control.store.reader import batched
+from jobman.control.store.reads import FINAL, Reads, last_numbers
 from jobman.control.store.records import Changes, TokenRecord
 from jobman.control.store.revisions import bring_up_to_date
 from jobman.control.store.rows import Batch, Row, batch_of
 from jobman.control.store.schema import jobs, meta, submissions, tokens
-from jobman.control.store.statements import ORDER, statements
+from jobman.control.store.statements import ORDER, removals, statements
 
 
 class Store(Reads):
@@ -28,6 +29,7 @@ class Store(Reads):
     def __init__(self, database: Database) -> None:
         super().__init__(database)
         self._statements = statements(database.dialect)
+        self._removals = removals(database.dialect)
         self._epoch: int | None = None
 
     @classmethod
@@ -109,8 +111,10 @@ class Store(Reads):
         with self._writing() as connection:
             numbers = self._numbers(connection, batch)
             for kind in ORDER:
-                if kind in batch.rows:
+                if batch.rows.get(kind):
                     self._write_rows(connection, kind, batch.numbered(kind, numbers))
+                if batch.gone.get(kind):
+                    self._remove_rows(connection, kind, batch.numbered_gone(kind, numbers))
             if batch.deleted:
                 self._delete(connection, [numbers[id] for id in batch.deleted if id in numbers])
 
@@ -118,7 +122,7 @@ class Store(Reads):
         """The numbers of all jobs that rows belong to, by their ids."""
         numbers = dict(batch.numbers)
         needed = batch.jobs() - numbers.keys()
-        for ids in batched(needed | batch.deleted):
+        for ids in batched(needed | (batch.former_jobs() - numbers.keys())):
             found = connection.execute(select(jobs.c.id, jobs.c.number).where(jobs.c.id.in_(ids)))
             numbers.update((row.id, row.number) for row in found)
         if missing := sorted(needed - numbers.keys()):
@@ -132,6 +136,11 @@ class Store(Reads):
         result = connection.exec_driver_sql(statement.sql, statement.parameters(rows))
         if statement.exact and result.rowcount != len(rows):
             raise StoreError(f"{kind.capitalize()} were to be written whose numbers belong to others.")
+
+    def _remove_rows(self, connection: Connection, kind: str, rows: list[Row]) -> None:
+        if rows:
+            statement = self._removals[kind]
+            connection.exec_driver_sql(statement.sql, statement.parameters(rows))
 
     def _delete(self, connection: Connection, numbers: Iterable[int]) -> None:
         # Their numbers are never given again.

@@ -69,3 +69,64 @@ class Holder(msgspec.Struct, frozen=True):
 
     epoch: int
     owner: str
+
+
+class PastRun(msgspec.Struct, frozen=True):
+    """How long a replica at the top level of a job held what it was given."""
+
+    job: str
+    name: str
+    owner: str
+    account: str | None
+    flavor: str | None
+    key: str
+    seconds: float
+    reason: str | None
+    """Why its attempt failed; empty where it did not, None for a group, which has no attempt of its own."""
+    ended_at: float
+    limit: float | None = None
+    """The time limit of its document, if it has one and the plan is not too large to look."""
+
+    @property
+    def unit(self) -> str:
+        """The unit it is a replica of."""
+        return self.key.rpartition(".")[0]
+
+
+class Charged(msgspec.Struct, frozen=True):
+    """How far an allocation is charged: so many slices, up to a moment, and what they cost."""
+
+    slices: int = 0
+    upto: float = 0.0
+    units: float = 0.0
+
+
+class UsageFilter(msgspec.Struct, kw_only=True, frozen=True):
+    """Which slices are meant: those that fit everything that is given, and end within the time."""
+
+    account: str | None = None
+    owner: str | None = None
+    since: float | None = None
+    until: float | None = None
+
+
+class UsageSum(msgspec.Struct, kw_only=True):
+    """What slices add up to. Of the first part only what they were grouped by is given."""
+
+    account: str = ""
+    owner: str = ""
+    job_id: str = ""
+    job_name: str = ""
+    flavor: str = ""
+    day: int = 0
+    """Days since 1970, in UTC."""
+
+    jobs: int = 0
+    seconds: float = 0.0
+    """Time that allocations were held, added up."""
+    units: float = 0.0
+    """What is left of the charge when refunds are taken off."""
+    refunded: float = 0.0
+    core_seconds: float = 0.0
+    gpu_seconds: float = 0.0
+    node_seconds: float = 0.0

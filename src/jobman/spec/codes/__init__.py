@@ -12,11 +12,20 @@ from jobman.spec.codes.files import FILE_CODES
 from jobman.spec.codes.names import NAME_CODES
 from jobman.spec.codes.policies import POLICY_CODES
 from jobman.spec.codes.resources import RESOURCE_CODES
+from jobman.spec.codes.scheduling import SCHEDULING_CODES
 from jobman.spec.codes.values import VALUE_CODES
 
 CODES: dict[str, Code] = {
     code.id: code
-    for family in (FILE_CODES, DOCUMENT_CODES, VALUE_CODES, NAME_CODES, RESOURCE_CODES, POLICY_CODES)
+    for family in (
+        FILE_CODES,
+        DOCUMENT_CODES,
+        VALUE_CODES,
+        NAME_CODES,
+        RESOURCE_CODES,
+        POLICY_CODES,
+        SCHEDULING_CODES,
+    )
     for code in family
 }
 

@@ -1,0 +1,281 @@
+"""Planning: lays what waits for nodes before the planner, in a thread of its own, and keeps what it answers.
+
+```
+ floor ──ask, leave, give back──▶ notes ──▶ planner's thread: a pass ──▶ outcome: starts, promises ──▶ floor
+```
+
+The planner is touched by its thread only. Notes gather while a pass is under way, so that a thousand
+submissions make one pass, and nobody who asks something of the service waits for it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from math import inf
+from typing import NamedTuple, TypeVar
+
+from jobman.control.expectations import ASSUMED, Expectations
+from jobman.control.store.views import PastRun
+from jobman.engines.local.orders import DEFAULT_GRACE
+from jobman.plan.nodes import ClusterNode
+from jobman.plan.satisfy import piece_of
+from jobman.sched.accounts import AccountTree
+from jobman.sched.allocation import Allocation
+from jobman.sched.blocks import Block
+from jobman.sched.forecast import Expectation
+from jobman.sched.placement import Pool
+from jobman.sched.planner import Planner
+from jobman.sched.priorities import Priorities, amounts_of
+from jobman.sched.queues import QueueState
+from jobman.sched.quotas import Quotas
+from jobman.sched.requests import Extension, Placed, Promise, Request, Revision, Start
+from jobman.sched.scheduling import Scheduling
+
+log = logging.getLogger("jobman.planning")
+FAR = ASSUMED / 2
+"""A start as far away as that depends on something without a limit: nothing can be promised."""
+_RESORT = 60.0
+"""Seconds after which priorities are computed anew."""
+
+T = TypeVar("T")
+
+
+class Outcome(NamedTuple):
+    """What a pass decided."""
+
+    starts: list[Start]
+    revisions: list[Revision]
+    promises: dict[str, Promise]
+    """What those are told who were planned for the first time, or anew."""
+    expected: dict[str, Expectation]
+    due: float | None
+    """When to make a pass although nothing happens."""
+
+
+class Planning:
+    """What waits for the nodes of a service. All but `_pass` and what it calls runs in the event loop."""
+
+    def __init__(
+        self,
+        nodes: Sequence[ClusterNode],
+        scheduling: Scheduling,
+        past: Iterable[PastRun] = (),
+    ) -> None:
+        self.pool = Pool(nodes)
+        self.scheduling = scheduling
+        self.accounts = AccountTree(scheduling.accounts)
+        self.quotas = Quotas(scheduling.queues, self.accounts, scheduling.default_queue)
+        self.priorities = Priorities(scheduling, self.accounts, nodes)
+        self.waiting: dict[str, Request] = {}
+        """What has asked and has nothing yet."""
+        self.due: float | None = None
+        self._planner = Planner(nodes, scheduling.queues, priority=self.priorities, bounds=self.quotas.bounds)
+        usual = scheduling.queue("") or scheduling.queues[0]
+        self._expectations = Expectations(nodes, usual, past)
+        self._known: dict[str, Request] = {}
+        self._running: dict[str, Request] = {}
+        """What the planner knows, and of that what it has started; for its thread only."""
+        self._notes: list[Callable[[float], None]] = []
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="planner")
+        self._pass_under_way: asyncio.Future[Outcome] | None = None
+        self._resorted = 0.0
+        self.passes = 0
+
+    def close(self) -> None:
+        self._thread.shutdown(wait=True, cancel_futures=True)
+
+    # -- what the floor tells ------------------------------------------------------------------------
+
+    def join(self, request: Request) -> None:
+        """Somebody asks."""
+        self.waiting[request.id] = request
+        self.quotas.wait(request)
+        self._notes.append(lambda now: self._submit(request, now))
+
+    def join_again(self, request: Request, placed: Placed, guaranteed_by: float) -> None:
+        """Somebody who asked before a restart, with a guarantee."""
+        self.waiting[request.id] = request
+        self.quotas.wait(request)
+        self._notes.append(lambda now: self._keep(request, placed, guaranteed_by, now))
+
+    def leave(self, request_id: str) -> None:
+        """Somebody does not want anything any more."""
+        if self.waiting.pop(request_id, None) is not None:
+            self.quotas.leave(request_id)
+            self._notes.append(lambda now: self._gone(request_id, now))
+
+    def take(self, request: Request, allocation: Allocation, start: float) -> None:
+        """Something runs already, after a restart. The pool knows of it apart."""
+        placed = placed_of(allocation, request)
+        self.quotas.start(request, amounts_of(request, allocation.alternative))
+        self._notes.append(lambda now: self._restore(request, placed, start, now))
+
+    def grant(self, start: Start) -> Allocation:
+        """Take for somebody what the planner gives; raises PlacementError where it is not free."""
+        request = self.waiting[start.id]
+        placed = start.placed
+        parts = request.alternatives[placed.alternative]
+        allocation = self.pool.settle(placed.alternative, parts, placed.places, request.wishes)
+        del self.waiting[start.id]
+        self.quotas.start(request, amounts_of(request, placed.alternative))
+        return allocation
+
+    def give_back(self, request_id: str, allocation: Allocation | None) -> None:
+        """What was held is free again."""
+        if allocation is not None:
+            self.pool.give_back(allocation)
+        self.quotas.end(request_id)
+        self._notes.append(lambda now: self._gone(request_id, now))
+
+    def refuse(self, request_id: str) -> None:
+        """What the planner started is not wanted any more, or cannot be had."""
+        self._notes.append(lambda now: self._gone(request_id, now))
+
+    # -- what administrators say ---------------------------------------------------------------------
+
+    def set_queue(self, name: str, state: QueueState) -> None:
+        self._notes.append(lambda _: self._planner.set_queue(name, state))
+
+    def set_node(self, name: str, state: str, cause: str) -> None:
+        self._notes.append(lambda now: self._planner.set_node(name, state, now, cause))
+
+    def block(self, block: Block) -> None:
+        self._notes.append(lambda now: _ignore(self._planner.block(block, now)))
+
+    def unblock(self, name: str) -> None:
+        self._notes.append(lambda now: self._planner.unblock(name, now))
+
+    # -- passes --------------------------------------------------------------------------------------
+
+    def is_due(self, now: float) -> bool:
+        """Whether there is a reason to make a pass."""
+        return bool(self._notes) or (self.due is not None and self.due <= now)
+
+    @property
+    def is_busy(self) -> bool:
+        return self._pass_under_way is not None
+
+    def begin(self, now: float) -> asyncio.Future[Outcome]:
+        """Make a pass, off the loop."""
+        notes, self._notes = self._notes, []
+        self.due = None
+        loop = asyncio.get_running_loop()
+        self._pass_under_way = loop.run_in_executor(self._thread, self._pass, notes, now)
+        return self._pass_under_way
+
+    def finished(self, outcome: Outcome) -> None:
+        """The outcome of a pass is going to be carried out."""
+        self._pass_under_way = None
+        self.due = outcome.due
+        self.passes += 1
+
+    async def ask(self, question: Callable[[Planner], T]) -> T:
+        """Ask the planner something, between passes."""
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._thread, question, self._planner)
+
+    async def expect(self, request: Request, guaranteed_by: float | None, now: float) -> Expectation | None:
+        """When something would be expected to start if it came now."""
+        return await self.ask(lambda _: self._expectations.expect(request, guaranteed_by, now))
+
+    async def extend(self, request_ids: Sequence[str], seconds: float, now: float) -> Extension:
+        """More time for what runs, if it disturbs nobody; the most that all of it could have, if it does."""
+
+        def ask(planner: Planner) -> Extension:
+            known = [each for each in request_ids if each in self._running]
+            answers = [planner.extend(each, seconds, now) for each in known]
+            return Extension(
+                all(answer.granted for answer in answers), min((a.largest for a in answers), default=seconds)
+            )
+
+        return await self.ask(ask)
+
+    # -- in the planner's thread ---------------------------------------------------------------------
+
+    def _pass(self, notes: Sequence[Callable[[float], None]], now: float) -> Outcome:
+        if now - self._resorted > _RESORT:
+            self._resorted = now
+            self.priorities.refresh(now, self._members())
+            self._planner.resort(now)
+        for note in notes:
+            note(now)
+        done = self._planner.plan(now)
+        for start in done.starts:
+            self._running[start.id] = self._known[start.id]
+            self.priorities.start(self._known[start.id], now, start.until - now)
+            self._expectations.started(start.id, now)
+        promises = {
+            revision.id: self._planner.promise(revision.id)
+            for revision in done.revisions
+            if revision.id not in self._running
+        }
+        expected = self._expectations.fresh(now, promises)
+        return Outcome(done.starts, done.revisions, promises, expected, self._planner.next_due(now))
+
+    def _members(self) -> list[tuple[str, str]]:
+        """All accounts and users that want something."""
+        found = {(request.account, request.user) for request in self._known.values()}
+        return sorted((self.accounts.resolve(user, account), user) for account, user in found)
+
+    def _submit(self, request: Request, now: float) -> None:
+        self._known[request.id] = request
+        self._planner.submit(request, now)
+        self._expectations.submitted(request, now)
+
+    def _keep(self, request: Request, placed: Placed, guaranteed_by: float, now: float) -> None:
+        self._known[request.id] = request
+        try:
+            self._planner.keep(request, placed, guaranteed_by, now)
+        except (KeyError, IndexError):  # the nodes or the queues are others now
+            log.warning("what was planned for %s is not possible any more", request.id)
+            self._planner.submit(request, now)
+        self._expectations.submitted(request, now)
+
+    def _restore(self, request: Request, placed: Placed, start: float, now: float) -> None:
+        self._planner.restore(request, placed, start, now)
+        self._known[request.id] = self._running[request.id] = request
+        self.priorities.start(request, start, request.limit)
+        self._expectations.submitted(request, now)
+        self._expectations.started(request.id, start)
+
+    def _gone(self, request_id: str, now: float) -> None:
+        if self._known.pop(request_id, None) is None:
+            return
+        if self._running.pop(request_id, None) is not None:
+            self._planner.ended(request_id, now)
+            self.priorities.end(request_id, now)
+            self._expectations.ended(request_id, now)
+        else:
+            self._planner.withdraw(request_id, now)
+            self._expectations.left(request_id)
+
+
+def placed_of(allocation: Allocation, request: Request) -> Placed:
+    """The places of an allocation: how many pieces of each part are on which node."""
+    parts = request.alternatives[allocation.alternative]
+    slots = iter(allocation.slots)
+    places = []
+    for part in parts:
+        piece = piece_of(part)
+        copies: dict[str, int] = {}
+        for _ in range(piece.wanted * piece.copies):
+            slot = next(slots, None)
+            if slot is not None:
+                copies[slot.node] = copies.get(slot.node, 0) + 1
+        places.append({node: count // piece.copies for node, count in copies.items()})
+    return Placed(allocation.alternative, tuple(places))
+
+
+def limit_of(duration: float | None, grace: float | None, scheduling: Scheduling) -> float:
+    """For how long somebody may hold what they get, all in all."""
+    seconds = duration if duration is not None else scheduling.default_duration
+    if seconds is None or seconds == inf:
+        return ASSUMED
+    return seconds + (DEFAULT_GRACE if grace is None else grace) + scheduling.stop_margin
+
+
+def _ignore(_: object) -> None:
+    return None

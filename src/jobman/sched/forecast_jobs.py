@@ -1,0 +1,108 @@
+"""What a forecast knows of one job, and how long it thinks that it will run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import inf
+
+import msgspec
+
+from jobman.sched.forecast_amounts import Amounts
+from jobman.sched.forecast_margin import COVERED
+from jobman.sched.forecast_play import Runner, Waiter
+from jobman.sched.history import History, Work
+from jobman.sched.requests import Request
+from jobman.spec.shapes import totals
+
+SHARES = (0.5, COVERED)
+"""Of the spread of a run time: what is played for the p50, and what is played for the p90."""
+
+
+class Job:
+    """One that waits or runs; what is thought of it is kept for as long as there is nothing new."""
+
+    __slots__ = (
+        "_fresh",
+        "_stamp",
+        "amounts",
+        "bucket",
+        "due",
+        "earliest",
+        "need",
+        "runners",
+        "since",
+        "waiters",
+        "work",
+    )
+
+    def __init__(self, request: Request, amounts: Mapping[str, float] | None, counted: Amounts) -> None:
+        self.amounts = needed(request) if amounts is None else amounts
+        self.work = Work(request.user, request.name, shape(self.amounts), request.flavor, request.limit)
+        self.need = counted.packed(self.amounts)
+        self.earliest = request.earliest
+        self.since: float | None = None
+        """Since when it runs."""
+        self.due: float | None = inf
+        """The p90 it was told; infinity before it was told one, None when something was learned from it."""
+        self.bucket = 0
+        self.waiters: tuple[Waiter, ...] = ()
+        self.runners: tuple[Runner, ...] = ()
+        """One for each of the shares, as those who wait."""
+        self._stamp = -1
+        self._fresh = -inf
+
+    def fits(self, counted: Amounts) -> bool:
+        """Whether there would be room for it if nothing else were there."""
+        return (counted.all - self.need) & counted.marks == counted.marks
+
+    def start(self, now: float) -> None:
+        """It runs from now on."""
+        self.since = now
+        self._fresh = -inf
+
+    def extend(self, limit: float) -> None:
+        """It may run for so long."""
+        self.work = msgspec.structs.replace(self.work, limit=limit)
+        self._fresh = -inf
+
+    def recount(self, counted: Amounts) -> None:
+        """What it needs is counted anew."""
+        self.need = counted.packed(self.amounts)
+        self._fresh = -inf
+
+    def think(self, history: History, now: float) -> None:
+        """Brings up to date how long it may run, if there is anything new."""
+        stamp = history.stamp(self.work)
+        if stamp == self._stamp and now < self._fresh:
+            return
+        self._stamp = stamp
+        if self.since is None:
+            self._think_ahead(history)
+        else:
+            self._think_on(history, self.since, now)
+
+    def _think_ahead(self, history: History) -> None:
+        spread = history.spread(self.work)
+        limit = self.work.limit
+        self._fresh = inf
+        self.waiters = tuple(Waiter(self.need, limit, spread.at(share), self.earliest) for share in SHARES)
+
+    def _think_on(self, history: History, since: float, now: float) -> None:
+        spread = history.spread(self.work, now - since)
+        # It holds until the shortest run it is compared with is over.
+        self._fresh = since + spread.seconds[0]
+        ends = [since + spread.at(share) for share in SHARES]
+        self.runners = tuple(Runner(end, max(end, since + self.work.limit), self.need) for end in ends)
+
+
+def needed(request: Request) -> dict[str, float]:
+    """What a request needs in all, by kind, in the alternative it likes best."""
+    amounts: dict[str, float] = dict(totals(request.alternatives[0]).amounts)
+    for kind, extra in request.overhead.items():
+        amounts[kind] = amounts.get(kind, 0.0) + extra * totals(request.alternatives[0]).copies
+    return amounts
+
+
+def shape(amounts: Mapping[str, float]) -> str:
+    """Amounts in words that are the same for the same amounts."""
+    return " ".join(f"{kind}={amount:g}" for kind, amount in sorted(amounts.items()))

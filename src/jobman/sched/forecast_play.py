@@ -1,0 +1,207 @@
+"""The queue played forward: who starts when, if everything runs as long as it is thought to."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right, insort
+from collections.abc import Sequence
+from heapq import heapify, heappop, heappush
+from math import inf
+from typing import NamedTuple
+
+from jobman.sched.forecast_steps import Steps
+from jobman.sched.queues import Queue
+
+DEEPEST = 16
+"""Reservations that are played; more of them change next to nothing and cost much."""
+
+
+class Runner(NamedTuple):
+    """What holds something: when it is thought to end, when it must have ended, and what it holds."""
+
+    end: float
+    latest: float
+    need: int
+
+
+class Waiter(NamedTuple):
+    """What waits: what it needs, how long it may and is thought to run, and from when on it may start."""
+
+    need: int
+    limit: float
+    seconds: float
+    earliest: float = -inf
+
+
+class Closure(NamedTuple):
+    """What cannot be used for some time."""
+
+    start: float
+    end: float
+    need: int
+
+
+class Rules(NamedTuple):
+    """How the queue is served."""
+
+    depth: int = DEEPEST
+    shortest_first: bool = False
+
+    @classmethod
+    def of(cls, queue: Queue) -> Rules:
+        """As its policy says; an interactive queue lets nobody pass."""
+        if queue.is_interactive:
+            return cls(0)
+        return cls(DEEPEST if queue.depth is None else min(queue.depth, DEEPEST), queue.shortest_first)
+
+
+class Scene(NamedTuple):
+    """What there is at the beginning of a play; those who wait are in the order in which they are served."""
+
+    now: float
+    marks: int
+    free: int
+    running: Sequence[Runner]
+    waiting: Sequence[Waiter]
+    closures: Sequence[Closure] = ()
+
+
+class Play:
+    """Time goes from one expected end to the next, and at each those start whom the rules let start.
+
+    Nobody passes who would delay a reservation, and that goes by limits, as the planner does it; but
+    everything ends when it is thought to end. `grain` is the part of the time played by which a look may come
+    late, which bounds the number of looks; `reach` bounds how many of those who wait a look takes in.
+    """
+
+    def __init__(self, scene: Scene, rules: Rules, *, grain: float = 0.0, reach: int | None = None) -> None:
+        self.starts = [inf] * len(scene.waiting)
+        self._rules = rules
+        self._grain = grain
+        self._reach = reach
+        self._began = self._now = scene.now
+        self._marks = scene.marks
+        self._free = scene.free
+        self._waiting = scene.waiting
+        self._needs = [waiter[0] for waiter in scene.waiting]
+        self._ends: list[tuple[float, float, int]] = list(scene.running)
+        heapify(self._ends)
+        bounds = sorted([(runner[1], runner[2]) for runner in scene.running])
+        self._latest = [latest for latest, _ in bounds]
+        self._held = [need for _, need in bounds]
+        self._closures = sorted(scene.closures, reverse=True)
+        self._later = sorted(
+            [(waiter[3], place) for place, waiter in enumerate(scene.waiting) if waiter[3] > scene.now],
+            reverse=True,
+        )
+        self._queue = [place for place, waiter in enumerate(scene.waiting) if waiter[3] <= scene.now]
+
+    def run(self, target: int | None = None) -> list[float]:
+        """When each starts; where one is named, no further than to its start."""
+        self._come_to(self._now)
+        while self._queue or self._later:
+            self._look()
+            if target is not None and self.starts[target] < inf:
+                break
+            time = self._next()
+            if time == inf:
+                break
+            self._come_to(time)
+        return self.starts
+
+    def _next(self) -> float:
+        """The next time at which something changes."""
+        time = self._ends[0][0] if self._ends else inf
+        if self._closures:
+            time = min(time, self._closures[-1].start)
+        if self._later:
+            time = min(time, self._later[-1][0])
+        if self._grain and time < inf:
+            time = max(time, self._now + self._grain * (self._now - self._began))
+        return time
+
+    def _come_to(self, time: float) -> None:
+        """Ends what ends by then, closes what closes, and lets in whose time has come."""
+        self._now = time
+        ends = self._ends
+        while ends and ends[0][0] <= time:
+            self._end(*heappop(ends)[1:])
+        while self._closures and self._closures[-1].start <= time:
+            closure = self._closures.pop()
+            self._hold(closure.end, closure.end, closure.need)
+        while self._later and self._later[-1][0] <= time:
+            insort(self._queue, self._later.pop()[1])
+
+    def _look(self) -> None:
+        """Starts those who may start now."""
+        free, marks, needs = self._free, self._marks, self._needs
+        queue = self._queue if self._reach is None else self._queue[: self._reach]
+        fitting = [spot for spot, place in enumerate(queue) if (free - needs[place]) & marks == marks]
+        if not fitting:
+            return
+        started = self._serve(queue, fitting)
+        for spot in sorted(started, reverse=True):
+            del self._queue[spot]
+
+    def _serve(self, queue: list[int], fitting: list[int]) -> list[int]:
+        """Starts in order until all reservations are made, then those who do not delay them."""
+        depth = self._rules.depth
+        steps = self._steps() if self._closures else None
+        started: list[int] = []
+        reserved = spot = 0
+        while spot <= fitting[-1]:
+            place = queue[spot]
+            if self._starts(place, steps):
+                started.append(spot)
+            elif reserved < depth:
+                steps = steps or self._steps()
+                _, limit, _, _ = self._waiting[place]
+                need = self._needs[place]
+                begins = steps.earliest(need, limit)
+                steps.take(begins, begins + limit, need)
+                reserved += 1
+            else:
+                return started
+            spot += 1
+            if reserved and reserved == depth:
+                break
+        behind = fitting[bisect_left(fitting, spot) :]
+        if self._rules.shortest_first:
+            behind.sort(key=lambda spot: self._waiting[queue[spot]].limit)
+        started += [spot for spot in behind if self._starts(queue[spot], steps)]
+        return started
+
+    def _starts(self, place: int, steps: Steps | None) -> bool:
+        """Starts one if there is room for it now, and as long as it may run."""
+        need, limit, seconds, _ = self._waiting[place]
+        if (self._free - need) & self._marks != self._marks:
+            return False
+        until = self._now + limit
+        if steps is not None:
+            if not steps.fits(need, until):
+                return False
+            steps.take(self._now, until, need)
+        self.starts[place] = self._now
+        self._hold(self._now + seconds, until, need)
+        return True
+
+    def _steps(self) -> Steps:
+        """What will be free, going by limits."""
+        steps = Steps(self._marks, self._now, self._free, self._latest, self._held)
+        for closure in self._closures:
+            steps.take(closure.start, closure.end, closure.need)
+        return steps
+
+    def _hold(self, end: float, latest: float, need: int) -> None:
+        self._free -= need
+        heappush(self._ends, (end, latest, need))
+        place = bisect_right(self._latest, latest)
+        self._latest.insert(place, latest)
+        self._held.insert(place, need)
+
+    def _end(self, latest: float, need: int) -> None:
+        self._free += need
+        place = bisect_left(self._latest, latest)
+        while self._held[place] != need:
+            place += 1
+        del self._latest[place]
+        del self._held[place]

@@ -1,0 +1,72 @@
+"""What is free from when on: a step function that things are taken out of."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterable
+from itertools import accumulate
+from math import inf
+
+
+class Steps:
+    """Times in order, and what is free from each on; the last holds for ever."""
+
+    __slots__ = ("levels", "marks", "times")
+
+    def __init__(
+        self, marks: int, now: float, free: int, ends: Iterable[float], needs: Iterable[int]
+    ) -> None:
+        """`ends` in order: when what is taken comes back; `needs`: what comes back."""
+        self.marks = marks
+        self.times = [now, *ends]
+        self.levels = list(accumulate(needs, initial=free))
+
+    def fits(self, need: int, end: float) -> bool:
+        """Whether there is room from the first moment until the end."""
+        marks = self.marks
+        for time, level in zip(self.times, self.levels, strict=True):
+            if time >= end:
+                return True
+            if (level - need) & marks != marks:
+                return False
+        return True
+
+    def earliest(self, need: int, seconds: float, after: float = -inf) -> float:
+        """The first moment from which there is room for so long; infinity where there is none."""
+        times, levels, marks = self.times, self.levels, self.marks
+        begins: float | None = None
+        for place, time in enumerate(times):
+            if begins is not None and time >= begins + seconds:
+                return begins
+            if (levels[place] - need) & marks != marks:
+                begins = None
+            elif begins is None:
+                ends = times[place + 1] if place + 1 < len(times) else inf
+                begins = max(time, after) if ends > after else None
+        return inf if begins is None else begins
+
+    def take(self, start: float, end: float, need: int) -> None:
+        """Takes this much out of a span of time."""
+        first = self._cut(start)
+        last = self._cut(end, first)
+        levels = self.levels
+        for place in range(first, last):
+            levels[place] -= need
+
+    def _cut(self, time: float, low: int = 0) -> int:
+        """The place of the step that begins at this time; there is one afterwards."""
+        times = self.times
+        place = bisect_left(times, time, low)
+        if place == len(times) or times[place] != time:
+            if time == inf:
+                return place
+            times.insert(place, time)
+            self.levels.insert(place, self.levels[place - 1])
+        return place
+
+    def forget(self, now: float) -> None:
+        """Drops what is over."""
+        gone = bisect_left(self.times, now) - 1
+        if gone > 0:
+            del self.times[:gone]
+            del self.levels[:gone]

@@ -1,0 +1,62 @@
+"""Priorities of all who wait: queues, fair shares and the size of the cluster brought together."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from jobman.plan.nodes import ClusterNode
+from jobman.sched.accounts import AccountTree
+from jobman.sched.fairshare import FairTree, dominant
+from jobman.sched.priority import Factors, priority
+from jobman.sched.queues import EVERYTHING, Queue
+from jobman.sched.requests import Request
+from jobman.sched.scheduling import Scheduling
+from jobman.spec.shapes import totals
+
+Amounts = Mapping[str, float]
+
+
+class Priorities:
+    """Says who goes first, of a request at a moment; the fair shares are those of the last refresh."""
+
+    def __init__(self, scheduling: Scheduling, accounts: AccountTree, nodes: Sequence[ClusterNode]) -> None:
+        self._queues = {queue.name: queue for queue in scheduling.queues}
+        self._usual = self._queues.get(scheduling.default_queue, EVERYTHING)
+        self._totals: dict[str, float] = {"node": len(nodes)}
+        for node in nodes:
+            for kind, amount in node.amounts.items():
+                self._totals[kind] = self._totals.get(kind, 0.0) + amount
+        self.tree = FairTree(accounts, self._totals, half_life=scheduling.half_life)
+        self._fair: dict[tuple[str, str], float] = {}
+        self._at: float | None = None
+
+    def __call__(self, request: Request, now: float) -> float:
+        # All that wait are measured at one moment: otherwise whoever was looked at later would seem older.
+        return self.factors(request, self._at if self._at is not None else now).total
+
+    def factors(self, request: Request, now: float) -> Factors:
+        """All that counts for a request, each part of it."""
+        queue = self._queue(request)
+        member = (self.tree.accounts.resolve(request.user, request.account), request.user)
+        size = dominant(amounts_of(request), self._totals)
+        return priority(request, queue, now, fair=self._fair.get(member, 1.0), size_fraction=size)
+
+    def _queue(self, request: Request) -> Queue:
+        return self._queues.get(request.queue, self._usual)
+
+    def refresh(self, now: float, asking: Sequence[tuple[str, str]] = ()) -> None:
+        """Look at the fair shares again, and at everybody's age."""
+        self._at = now
+        self._fair = self.tree.factors(now, asking)
+
+    def start(self, request: Request, now: float, limit: float) -> None:
+        self.tree.start(request.id, request.account, request.user, amounts_of(request), now, limit)
+
+    def end(self, request_id: str, now: float) -> None:
+        self.tree.end(request_id, now)
+
+
+def amounts_of(request: Request, alternative: int = 0) -> dict[str, float]:
+    """What an alternative of a request adds up to."""
+    found = totals(request.alternatives[alternative])
+    return {**found.amounts, **({"node": found.nodes} if found.nodes else {})}

@@ -1,0 +1,317 @@
+"""Guarantees: given once, moved later only with a cause, and kept."""
+
+import pytest
+
+from jobman.sched.queues import Queue, QueueState
+from tests.sched.clusters import Site, cores, equal_nodes, maintenance, node, nodes, whole
+
+
+def batch(**more):
+    return (Queue(name="batch", **more),)
+
+
+INTERACTIVE = (Queue(name="batch", policy="interactive"),)
+
+
+def revisions_of(site, id_):
+    return [(each.before, each.after) for each in site.revisions if each.id == id_]
+
+
+def causes_of(site, id_):
+    return [each.cause for each in site.revisions if each.id == id_]
+
+
+# -- giving and improving ----------------------------------------------------------------------------------
+
+
+def test_a_guarantee_is_given_with_the_first_plan():
+    site = Site(equal_nodes(1))
+    site.asks("x", cores(4))
+    site.asks("a", cores(4))
+    site.plan()
+    assert revisions_of(site, "a") == [(None, 100)]
+
+
+def test_an_early_end_moves_guarantees_earlier_and_says_whose_end_it_was():
+    site = Site(equal_nodes(1))
+    site.asks("x", cores(4), run=30)
+    site.asks("a", cores(4))
+    site.asks("b", cores(4))
+    site.settle()
+    assert revisions_of(site, "b") == [(None, 200), (200, 130)]
+    assert "x ended" in causes_of(site, "b")[-1]
+    assert site.starts == {"x": 0, "a": 30, "b": 130}
+
+
+def test_one_who_leaves_makes_room_for_those_behind():
+    site = Site(equal_nodes(1))
+    site.asks("x", cores(4))
+    site.asks("a", cores(4))
+    site.asks("b", cores(4))
+    site.plan()
+    site.now = 10
+    site.withdraw("a")
+    site.plan()
+    assert revisions_of(site, "b") == [(None, 200), (200, 100)]
+    assert "a left" in causes_of(site, "b")[-1]
+
+
+def test_compressing_goes_in_order_so_that_nobody_is_overtaken_for_nothing():
+    site = Site(equal_nodes(2))
+    site.asks("x", cores(4), limit=100, run=10)
+    site.asks("y", cores(4), limit=200)
+    site.asks("wide", nodes(2, core=4), limit=50)
+    site.asks("a", cores(4), limit=190)
+    site.asks("b", cores(4), limit=190)
+    site.plan()
+    assert site.guarantees == {"wide": 200, "a": 250, "b": 250}
+    site.advance(10)
+    assert site.starts["a"] == 10
+    assert site.guarantees == {"wide": 200, "b": 250}
+
+
+# -- nodes -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("state", ["down", "draining"])
+def test_a_lost_node_moves_only_the_promises_on_it_and_is_named(state):
+    site = Site(equal_nodes(2))
+    site.asks("x", cores(4), limit=100)
+    site.asks("y", cores(4), limit=150)
+    site.asks("a", cores(4))
+    site.asks("b", cores(4))
+    site.plan()
+    assert site.guarantees == {"a": 100, "b": 150}
+    site.now = 10
+    site.set_node("n1", state)
+    site.plan()
+    assert revisions_of(site, "a") == [(None, 100), (100, 250)]
+    assert "n1" in causes_of(site, "a")[-1]
+    assert revisions_of(site, "b") == [(None, 150)]
+
+
+def test_a_promise_that_only_a_lost_node_could_keep_is_taken_back():
+    site = Site([node("n1"), node("n2", disk="fast")])
+    site.asks("x", cores(4, disk="fast"))
+    site.asks("a", cores(4, disk="fast"))
+    site.plan()
+    site.now = 10
+    site.set_node("n2", "draining")
+    site.plan()
+    assert revisions_of(site, "a") == [(None, 100), (100, None)]
+    site.now = 20
+    site.set_node("n2", "up")
+    site.plan()
+    assert revisions_of(site, "a")[-1] == (None, 100)
+
+
+def test_a_node_that_returns_is_used_at_once():
+    site = Site(equal_nodes(2))
+    site.set_node("n2", "down")
+    site.asks("x", cores(4))
+    site.asks("a", cores(4))
+    site.plan()
+    site.now = 10
+    site.set_node("n2", "up")
+    site.plan()
+    assert site.starts == {"x": 0, "a": 10}
+
+
+def test_a_suspect_node_is_not_counted_on_for_a_while():
+    site = Site(equal_nodes(1))
+    site.set_node("n1", "suspect")
+    site.asks("a", cores(1))
+    site.plan()
+    assert site.guarantees["a"] > 0
+    site.now = 20
+    site.set_node("n1", "up")
+    site.plan()
+    assert site.starts == {"a": 20}
+
+
+def test_while_a_node_stays_suspect_promises_on_it_move_on_with_a_cause():
+    site = Site(equal_nodes(1))
+    site.set_node("n1", "suspect")
+    site.asks("a", cores(1))
+    site.plan()
+    site.advance(1000)
+    assert site.guarantees["a"] > 1000
+    assert all("n1" in cause for cause in causes_of(site, "a")[1:])
+
+
+def test_a_node_that_drains_and_then_is_lost_did_not_come_back_in_between():
+    site = Site(equal_nodes(2))
+    site.asks("x", cores(4))
+    site.asks("y", cores(4))
+    site.asks("a", cores(4))
+    site.plan()
+    site.now = 10
+    site.set_node("n1", "draining")
+    site.plan()
+    site.now = 20
+    site.set_node("n1", "down")
+    site.plan()
+    assert not any("came back" in revision.cause for revision in site.revisions)
+
+
+# -- running too long --------------------------------------------------------------------------------------
+
+
+def test_one_who_runs_too_long_moves_promises_on_its_node_and_is_named():
+    site = Site(equal_nodes(1))
+    site.asks("x", cores(4), run=140)
+    site.asks("a", cores(4))
+    site.asks("b", cores(4))
+    site.settle()
+    assert site.starts == {"x": 0, "a": 140, "b": 240}
+    later = [each for each in site.revisions if each.before is not None and each.after > each.before]
+    assert later
+    assert all("x" in each.cause for each in later)
+
+
+def test_one_who_runs_too_long_does_not_hold_up_those_with_room_elsewhere():
+    site = Site(equal_nodes(2))
+    site.asks("x", cores(4), run=150)
+    site.asks("y", cores(4), limit=200, run=105)
+    site.asks("a", cores(4))
+    site.settle()
+    assert site.starts["a"] == 105
+
+
+def test_a_displaced_promise_beyond_the_reservations_is_planned_anew():
+    site = Site(equal_nodes(1), batch(depth=1))
+    site.asks("x", cores(4), run=140)
+    site.asks("b", cores(4))
+    site.plan()
+    site.now = 10
+    site.asks("a", cores(4), weight=5)
+    site.settle()
+    assert site.starts.keys() == {"x", "a", "b"}
+
+
+@pytest.mark.parametrize("queues", [batch(depth=1), batch(depth=2), batch(depth=1, shortest_first=True)])
+def test_promises_of_those_who_were_first_once_survive_a_lost_node(queues):
+    site = Site(equal_nodes(2), queues)
+    site.asks("x", cores(1), limit=60)
+    site.asks("b", whole(2), limit=30)
+    site.plan()
+    site.asks("a", whole(2), weight=1, limit=5)
+    site.asks("c", whole(2), weight=2, limit=5)
+    site.plan()
+    site.set_node("n2", "draining")
+    site.plan()
+    assert all(site.planner.promise(id_).placed is not None for id_ in site.guarantees)
+
+
+# -- passes that come late ---------------------------------------------------------------------------------
+
+
+def test_a_pass_that_is_late_moves_the_promises_behind_it_and_says_so():
+    site = Site(equal_nodes(1), is_exact=False)
+    for name in "xyz":
+        site.asks(name, cores(4))
+    site.plan()
+    assert site.guarantees == {"y": 100, "z": 200}
+    site.now = 100
+    site.end("x")
+    site.now = 105
+    site.planner.plan(105)
+    assert site.planner.promise("z").guaranteed_by == 205
+
+
+def test_a_late_pass_starts_nothing_into_a_window():
+    site = Site(equal_nodes(1), is_exact=False)
+    site.block(maintenance("repair/1", 200, 300, "n1"))
+    site.asks("x", cores(4))
+    site.asks("a", cores(4))
+    site.plan()
+    assert site.guarantees == {"a": 100}
+    site.now = 100
+    site.end("x")
+    site.now = 105
+    site.planner.plan(105)
+    assert site.planner.promise("a").guaranteed_by == 300
+
+
+def test_a_queue_that_was_closed_for_a_while_starts_nothing_into_a_window():
+    site = Site(equal_nodes(1), is_exact=False)
+    site.block(maintenance("repair/1", 200, 300, "n1"))
+    site.asks("x", cores(4))
+    site.asks("a", cores(4))
+    site.plan()
+    site.set_queue("batch", QueueState.CLOSED)
+    site.now = 100
+    site.end("x")
+    site.plan()
+    site.now = 150
+    site.set_queue("batch", QueueState.OPEN)
+    site.plan()
+    assert "a" not in site.starts
+
+
+def test_a_closed_queue_takes_its_guarantees_back_and_says_why():
+    site = Site(equal_nodes(1))
+    site.asks("x", cores(4))
+    site.asks("a", cores(4))
+    site.plan()
+    site.set_queue("batch", QueueState.CLOSED)
+    site.plan()
+    assert site.planner.promise("a").guaranteed_by is None
+    assert "closed" in causes_of(site, "a")[-1]
+
+
+def test_reservations_of_a_closed_queue_keep_nobody_else_waiting():
+    site = Site(equal_nodes(1), (Queue(name="batch"), Queue(name="other")))
+    site.asks("x", cores(4), limit=10, queue="other")
+    site.plan()
+    site.asks("a", cores(4))
+    site.plan()
+    site.set_queue("batch", QueueState.CLOSED)
+    site.asks("b", cores(4), queue="other")
+    site.settle(50)
+    assert site.starts == {"x": 0, "b": 10}
+
+
+# -- strict order ------------------------------------------------------------------------------------------
+
+
+def test_when_the_one_ahead_loses_its_plan_those_behind_lose_theirs_with_the_cause():
+    site = Site(equal_nodes(2), INTERACTIVE)
+    site.asks("x", cores(4))
+    site.asks("y", cores(4))
+    site.asks("a", nodes(2, core=4))
+    site.asks("b", cores(1))
+    site.plan()
+    assert site.guarantees == {"a": 100, "b": 200}
+    site.now = 10
+    site.set_node("n2", "down")
+    site.plan()
+    assert not site.guarantees
+    assert "n2" in causes_of(site, "b")[-1]
+    site.now = 20
+    site.set_node("n2", "up")
+    site.settle()
+    assert site.order == ["x", "y", "a", "b"]
+
+
+def test_when_the_one_ahead_moves_later_those_behind_move_with_it():
+    site = Site([node("n1", kind="a"), node("n2", kind="b")], INTERACTIVE)
+    site.asks("x", cores(4, kind="a"), run=140)
+    site.asks("y", cores(4, kind="b"))
+    site.asks("a", cores(4, kind="a"))
+    site.asks("b", cores(4, kind="b"))
+    site.settle()
+    assert site.starts["a"] == site.starts["b"] == 140
+    assert site.order == ["x", "y", "a", "b"]
+
+
+def test_new_priorities_break_no_promise_of_an_interactive_queue():
+    site = Site(equal_nodes(2), INTERACTIVE)
+    for name in "abcdef":
+        site.asks(name, cores(4), limit=10)
+    site.plan()
+    weights = {"f": 9.0, "e": 8.0}
+    site.planner._priority = lambda request, now: weights.get(request.id, 0.0)
+    site.planner.resort(0)
+    site.settle()
+    assert site.order == list("abcdef")
