@@ -23,6 +23,7 @@ NAMES = [
     "loads",
     "submit",
     "submit_async",
+    "what_if",
 ]
 
 

@@ -76,6 +76,44 @@ def test_parameters_holds_gates_and_reruns(file):
             job.details()
 
 
+LIMITED = HELLO.replace("tasks:", "attributes: {duration: 1h}\ntasks:")
+
+
+def test_when_a_job_starts_is_known_at_once_and_can_be_asked_for_again(file):
+    file.write_text(LIMITED)
+    with Rehearsal(lambda order: Play(seconds=None), cores=1) as rehearsal:
+        first = rehearsal.submit(file)
+        assert first.promised is not None
+        assert first.promised.starts_now
+        second = rehearsal.submit(file)
+        assert second.promised is not None
+        assert (second.promised.job, second.promised.position) == (second.id, 1)
+        estimate = second.estimate()
+        assert estimate is not None
+        assert estimate.guaranteed_by is not None
+        assert estimate.guaranteed_by == second.promised.guaranteed_by
+        assert estimate.guaranteed_by > second.details().submitted_at + 3600
+        first.cancel()
+
+
+def test_what_would_be_if_is_answered_without_submitting(file):
+    file.write_text(LIMITED)
+    with Rehearsal(lambda order: Play(seconds=None), cores=1) as rehearsal:
+        (now,) = jobman.what_if(file, client=rehearsal.client)
+        assert now.starts_now
+        rehearsal.submit(file)
+        (then,) = jobman.what_if(jobman.load(file), client=rehearsal.client)
+        assert (then.starts_now, then.position) == (False, 1)
+        assert then.guaranteed_by is not None
+        assert len(list(rehearsal.client.jobs())) == 1
+
+
+def test_a_job_that_waits_for_somebody_has_no_estimate(file):
+    with Rehearsal() as rehearsal:
+        job = rehearsal.submit(file, hold=True)
+        assert (job.promised, job.estimate()) == (None, None)
+
+
 def test_everything_can_be_awaited(file):
     async def scene(rehearsal):
         job = await jobman.submit_async(file, client=rehearsal.client)

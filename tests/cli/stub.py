@@ -373,7 +373,9 @@ def _extend(stub, asked, body, headers, reference):
     wanted = msgspec.json.decode(body, type=answers.Extension)
     job = stub.find(reference)
     if job.most is not None and wanted.seconds > job.most:
-        offer = f"jobman extend {job.details.id} +{job.most}s" + (f" --task {wanted.task}" * bool(wanted.task))
+        offer = f"jobman extend {job.details.id} +{job.most}s" + (
+            f" --task {wanted.task}" * bool(wanted.task)
+        )
         advice = f"{offer} would be granted" if job.most else "try again later"
         raise Refusal("would-delay", "somebody else was promised these nodes by then", advice)
     job.extended = (wanted.seconds, wanted.task)

@@ -50,6 +50,10 @@ def at(hour, minute=0, second=0):
             "starts by 14:32 at the latest, expected any moment (9 in 10: by 12:02:30)",
         ),
         (
+            {"guaranteed_by": at(14, 32), "expected_at": at(14, 10), "expected_p90": at(14, 32)},
+            "starts by 14:32 at the latest, expected around 14:10",
+        ),
+        (
             {"position": 3, "queue": "batch"},
             "no promise: something in its way has no time limit; 3rd in batch",
         ),

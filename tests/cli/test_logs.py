@@ -7,6 +7,8 @@ import pytest
 import yaml
 
 from jobman.control.answers import Task
+from jobman.control.refusals import Refusal
+from tests.cli import stub
 from tests.cli.stub import NOW, Script, line, make_job
 
 LINES = [
@@ -100,3 +102,18 @@ def test_copies_have_colours_of_their_own(jobman, pair, monkeypatch):
 def test_a_wrong_use_ends_with_2(jobman, pair, arguments):
     answer = jobman("logs", "pair", *arguments)
     assert (answer.code, answer.out) == (2, "")
+
+
+@pytest.mark.parametrize("arguments", [(), ("-f",), ("--tail", "3")])
+def test_output_that_is_kept_no_longer_is_said_to_be_removed(jobman, pair, monkeypatch, arguments):
+    words = "its output was removed on 2026-11-15: output is kept for 30 days"
+
+    def removed(*_):
+        raise Refusal("output-removed", words, "The job is still there: jobman details 0f3a")
+
+    monkeypatch.setattr(stub, "_chosen", removed)
+    advice = "        The job is still there: jobman details 0f3a\n"
+    assert jobman("logs", "pair", *arguments) == (1, "", f"jobman: {words}\n{advice}")
+    answer = jobman("logs", "pair", *arguments, "-o", "json")
+    assert (answer.code, answer.err) == (1, "")
+    assert (answer.data["code"], answer.data["message"]) == ("output-removed", words)

@@ -75,6 +75,15 @@ def test_users_are_shown_where_it_is_asked_for(jobman, trace):
     assert "users under" not in jobman("simulate", trace).out
 
 
+def test_forecasts_may_be_left_out(jobman, trace):
+    told, untold = (
+        jobman("simulate", trace, *options, "-o", "json").data["policies"][1]["promises"]
+        for options in ((), ("--no-forecast",))
+    )
+    assert (told["expected"], untold["expected"]) == (1, 0)
+    assert (told["p90_coverage"], untold["p90_coverage"]) == (1, None)
+
+
 def test_another_number_of_processors_leaves_what_was_aside(jobman, trace):
     data = jobman("simulate", trace, "--processors", "16", "-o", "json").data
     assert [row["policy"] for row in data["policies"]] == ["easy"]

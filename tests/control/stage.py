@@ -1,7 +1,7 @@
 """A stage: a director whose time passes only when a test says so, with an engine whose attempts last as told.
 
 ```
- test ──pass_time──▶ clock ──▶ attempts end, windows begin, guarantees come due ──▶ director, settled each time
+ test ──pass_time──▶ clock ──▶ attempts end, windows begin, promises come due ──▶ director, settled
 ```
 
 Hours of work pass in no time, and the same scene always goes the same way.
@@ -9,7 +9,7 @@ Hours of work pass in no time, and the same scene always goes the same way.
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from contextlib import asynccontextmanager
 from heapq import heappop, heappush
 from itertools import count
@@ -21,21 +21,25 @@ from jobman.control.store.store import Store
 from jobman.engines import base
 from jobman.engines.memory import MemoryEngine, Play
 from jobman.plan.nodes import ClusterNode
-from jobman.sched.capacity import to_units
 
 NOON = 1_800_000_000.0
 MOST_STEPS = 20_000
-EXACT = "scheduler: {stop_margin: 0s}\n"
+EXACT = """
+scheduler: {stop_margin: 0s}
+priorities: [{name: low, value: -1000}, {name: normal, value: 0}, {name: high, value: 1000}]
+"""
 """Settings by which a limit in the plan is the duration of the document, to the second."""
 
 
 class Clock:
-    """Time that stands still."""
+    """Time that stands still, or but for a tick at each look."""
 
-    def __init__(self, now: float = NOON) -> None:
+    def __init__(self, now: float = NOON, tick: float = 0.0) -> None:
         self.now = now
+        self._tick = tick
 
     def __call__(self) -> float:
+        self.now += self._tick
         return self.now
 
 
@@ -286,91 +290,32 @@ def document(cores=1, duration=None, *, replicas=None, name="job", nodes=None, t
     return json.dumps({"version": 1, "name": name, "grace": "0s", "tasks": [work], **keys})
 
 
-Scene = Callable[[Stage], Awaitable[None]]
+class Theatre:
+    """One store, one clock, one file of settings: who comes on stage after somebody takes over from them."""
+
+    def __init__(self, url, folder, settings=EXACT, tick=0.0):
+        self.url = url
+        self.clock = Clock(tick=tick)
+        self._settings = folder / "settings.yaml"
+        self.decree(settings)
+
+    def decree(self, settings):
+        """From the next stage on other settings hold."""
+        self._settings.write_text(settings)
+
+    def stage(self, script=None, **machine):
+        return on_stage(self.url, script, settings=self._settings, clock=self.clock, **machine)
+
+    def play(self, scene, script=None, **machine):
+        """Play one scene."""
+
+        async def act():
+            async with self.stage(script, **machine) as stage:
+                await scene(stage)
+
+        asyncio.run(act())
 
 
-# -- what must always be so ------------------------------------------------------------------------------
-
-
-def disagreements(stage):
-    """Where planner, pool and quotas do not know the same of what is held."""
-    planning = stage.planning
-    found = []
-    free = planning.pool.free()
-    for row in planning._planner.timeline.rows:
-        for kind, number in planning._planner.timeline.kinds.items():
-            pooled = to_units(kind, free[row.name][kind])
-            if row.free[number] != pooled:
-                found.append(f"{kind} of {row.name}: {row.free[number]} for the planner, {pooled} in the pool")
-    held = sum("/" not in key for job in stage.floor.jobs.values() for key in job.allocations if job.line is None)
-    if len(planning._running) != held:
-        found.append(f"the planner runs {sorted(planning._running)}, but {held} are held")
-    if set(planning._known) != set(planning._running) | set(planning.waiting):
-        found.append(f"the planner knows {sorted(planning._known)}, others wait: {sorted(planning.waiting)}")
-    waiting = sum(len(lane.waiting) for lane in planning._planner.lanes)
-    if waiting != len(planning.waiting):
-        found.append(f"{waiting} wait in lanes, and {len(planning.waiting)} on the floor")
-    return found
-
-
-def leftovers(stage):
-    """What is still held, planned, promised or counted although no job is left."""
-    planning, planner = stage.planning, stage.planning._planner
-    found = disagreements(stage)
-    if stage.floor.jobs:
-        found.append(f"jobs: {list(stage.floor.jobs)}")
-    if planner._entries:
-        found.append(f"entries: {list(planner._entries)}")
-    found += [f"{row.name} is not free: {row.free}" for row in planner.timeline.rows if row.free != row.capacity]
-    blocked = {number for _, numbers in planner._blocks.values() for number in numbers}
-    blocked |= {planner.timeline.numbers[name] for name in planner._away}
-    for number, row in enumerate(planner.timeline.rows):
-        if number not in blocked and not _is_flat(row.profile, stage.now, row.capacity):
-            found.append(f"{row.name} is planned: {row.profile.times} {row.profile.columns}")
-    for name, (_, profile) in planner._bounds.items():
-        if len({*map(tuple, zip(*profile.columns, strict=True))}) > 1:
-            found.append(f"the limit {name} is used: {profile.times} {profile.columns}")
-    if planning.quotas.tallies():
-        found.append(f"quotas: {planning.quotas.tallies()}")
-    if stage.store.promises():
-        found.append(f"promises: {stage.store.promises()}")
-    if stage.store.allocations(open_only=True):
-        found.append(f"allocations: {stage.store.allocations(open_only=True)}")
-    return found
-
-
-def _is_flat(profile, now, capacity):
-    return all(
-        list(levels) == list(capacity)
-        for moment, levels in zip(profile.times, zip(*profile.columns, strict=True), strict=True)
-        if moment >= now or moment == profile.times[-1]
-    )
-
-
-class Witness:
-    """Remembers what everybody was promised, and finds who was promised less later or started too late."""
-
-    def __init__(self, tolerance=0.001):
-        self.broken: list[str] = []
-        self.moved: list[str] = []
-        self._tolerance = tolerance
-        self._told: dict[tuple[str, str], float] = {}
-
-    def __call__(self, stage):
-        kept = {(each.job, each.key): each.guaranteed_by for each in stage.store.promises()}
-        for who, before in list(self._told.items()):
-            after = kept.get(who)
-            if who not in kept:
-                self._look_at_start(stage, who, before)
-                del self._told[who]
-            elif after is None or after > before + self._tolerance:
-                self.moved.append(f"{who}: {before} became {after} at {stage.now}")
-            elif after < stage.now - self._tolerance:
-                self.broken.append(f"{who} was promised {after}, and still waits at {stage.now}")
-        self._told |= {who: by for who, by in kept.items() if by is not None}
-
-    def _look_at_start(self, stage, who, before):
-        job, key = who
-        started = [at for address, at in stage.engine._started.items() if address[:2] == (job, key)]
-        if started and max(started) == stage.now and stage.now > before + self._tolerance:
-            self.broken.append(f"{who} was promised {before} and started at {stage.now}")
+def lasting(**seconds):
+    """A script: how long jobs of these names take; others go on until they are stopped."""
+    return lambda order: Play(seconds=seconds.get(order.job_name))

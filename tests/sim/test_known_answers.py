@@ -5,7 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from jobman.sim.cluster import one_node
+from jobman.sim.expectations import foresee
 from jobman.sim.metrics import summarise
+from jobman.sim.policies import policy
 from jobman.sim.swf import read_swf
 from tests.sim.builders import LOOPS, bare, replayed
 
@@ -73,3 +76,15 @@ def test_what_is_broken_in_a_log_is_told():
     found = read_swf(Path(os.environ["JOBMAN_TRACES"]) / "KTH-SP2" / "KTH-SP2-1996-2.1-cln.swf.gz")
     assert [(each.line, each.words) for each in found.left_out] == [(27323, "job 27313 has no processors")]
     assert (len(found.jobs), found.processors, found.began) == (28475, 100, 843480031)
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+def test_expectations_are_worth_more_than_a_plan_from_requested_times(machine):
+    found = log(machine, "pyss-conservative")
+    found.jobs = found.jobs[:12_000]
+    outcome = replayed(found, "conservative")
+    outcome.expectations = foresee(outcome, one_node(MACHINES[machine]), policy("conservative"))
+    told = summarise(outcome).promises
+    assert told.expected == told.waiting
+    assert (told.expected_within_600 or 0) > 1.5 * (told.guaranteed_within_600 or 1)
+    assert 0.85 <= (told.p90_coverage or 0) <= 0.95

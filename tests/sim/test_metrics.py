@@ -4,10 +4,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from jobman.sched.forecast import Expectation
 from jobman.sim.fairness import fairness
 from jobman.sim.metrics import summarise
 from jobman.sim.numbers import average, jain, percentile
-from jobman.sim.outcome import Expectation, Moved, recorded
+from jobman.sim.outcome import Moved, recorded
 from jobman.sim.starts import COLUMNS, starts_csv
 from tests.sim.builders import outcome, replayed, trace
 

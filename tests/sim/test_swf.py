@@ -1,6 +1,7 @@
 """Reading and writing traces in the Standard Workload Format."""
 
 import gzip
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -11,6 +12,7 @@ from jobman.sim.swf import read_swf, swf_text, write_swf
 from jobman.sim.trace import TraceError
 from tests.sim.builders import trace
 
+ROOT = Path(__file__).parents[2]
 GOOD = "7 100 5 60 4 -1 -1 4 120 -1 1 12 -1 3 -1 -1 -1 -1"
 
 
@@ -171,3 +173,13 @@ def test_a_generated_trace_has_the_load_that_was_asked_for():
     span = made.jobs[-1].submit - made.jobs[0].submit
     assert 0.65 < sum(job.work for job in made.jobs) / (32 * span) < 0.75
     assert all(0 < job.run <= job.requested and 1 <= job.processors <= 32 for job in made.jobs)
+
+
+def test_the_trace_among_the_examples_is_a_generated_one():
+    example = read_swf(ROOT / "examples" / "traces" / "week.swf")
+    made = generate(7, jobs=400, processors=64, load=0.85)
+    assert (example.jobs, example.processors, example.header) == (
+        made.jobs,
+        64,
+        {**made.header, "MaxProcs": "64"},
+    )

@@ -102,8 +102,8 @@ def _print_queue(rows: list[QueueRow]) -> None:
 
 
 _LEAST_TELLING = {"socket": 9, "storage": 7}
-_RANKS = {"core": 1, "gpu": 1, "memory": 3}
-"""Which columns of nodes give way first: figures stay longer than bars."""
+_RANKS = {"core": 1, "gpu": 1, "memory": 4}
+"""Which columns of nodes give way first: figures stay longer than bars, and these longer than the rest."""
 _WITH_BARS = ("core", "gpu")
 _STATES = {"up": "green", "draining": "yellow"}
 
@@ -116,10 +116,10 @@ def _print_nodes(found: list[Node]) -> None:
     columns = [Column("node", least=12), Column("state")]
     for kind in kinds:
         if kind in _WITH_BARS:
-            columns.append(Column(f"{kind} load" if kind != "core" else "load", rank=4))
+            columns.append(Column(f"{kind} load" if kind != "core" else "load", rank=2))
         rank = _RANKS.get(kind) or _LEAST_TELLING.get(kind, 6)
         columns.append(Column(UNITS.get(kind, kind), rank=rank, right=True))
-    columns += [Column("jobs", rank=5, folds=True), Column("reason", rank=2, folds=True)]
+    columns += [Column("jobs", rank=5, folds=True), Column("reason", rank=3, folds=True, least=12)]
     rows: list[Row] = [
         (
             node.name,

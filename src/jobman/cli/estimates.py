@@ -22,7 +22,7 @@ def sentence(estimate: Estimate, now: float | None = None, *, would: bool = Fals
     if is_now(estimate, now):
         return f"{verb} now"
     parts = [NO_PROMISE]
-    expected = expectation(estimate, now)
+    expected = expectation(estimate, now, certain=estimate.guaranteed_by)
     if estimate.guaranteed_by is not None:
         parts = [f"{verb} by {latest(estimate.guaranteed_by, now)} at the latest"]
         if expected:
@@ -39,14 +39,18 @@ def is_now(estimate: Estimate, now: float) -> bool:
     return estimate.starts_now or (estimate.guaranteed_by is not None and estimate.guaranteed_by <= now)
 
 
-def expectation(estimate: Estimate, now: float) -> str:
-    """`around 14:10 (9 in 10: by 14:25)`; nothing where nobody can tell."""
+def expectation(estimate: Estimate, now: float, *, certain: float | None = None) -> str:
+    """`around 14:10 (9 in 10: by 14:25)`; nothing where nobody can tell.
+
+    The chances of what is not before `certain` were told already.
+    """
     if estimate.expected_at is None:
         return ""
     said = "any moment" if estimate.expected_at <= now else f"around {moment(estimate.expected_at, now)}"
-    if estimate.expected_p90 is None or estimate.expected_p90 <= now:
+    p90 = estimate.expected_p90
+    if p90 is None or p90 <= now or (certain is not None and p90 >= certain):
         return said
-    return f"{said} (9 in 10: by {latest(estimate.expected_p90, now)})"
+    return f"{said} (9 in 10: by {latest(p90, now)})"
 
 
 def place(position: int, queue: str = "") -> str:

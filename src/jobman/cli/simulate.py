@@ -50,6 +50,9 @@ def simulate(
     since: Annotated[
         str | None, typer.Option("--since", metavar="WHEN", help="Of the history: 30d, or 2026-03-01.")
     ] = None,
+    forecast: Annotated[
+        bool, typer.Option("--forecast/--no-forecast", help="Whether jobs are told what to expect.")
+    ] = True,
     fairness: Annotated[bool, typer.Option("--fairness", help="Tell how each user fared.")] = False,
     starts: Annotated[
         Path | None, typer.Option("--starts", metavar="OUT.csv", help="Write the start of every job.")
@@ -82,7 +85,9 @@ def simulate(
         window = (_into(begin, found, "--from"), _into(end, found, "--to"))
         runs = [
             Run.of(outcome, seconds, fairness=fairness)
-            for outcome, seconds in _replays(found, machine, queues, keep_places=gantt is not None)
+            for outcome, seconds in _replays(
+                found, machine, queues, keep_places=gantt is not None, forecast=forecast
+            )
         ]
     if processors is None and cluster is None:
         # On the machine of the trace, what really happened may stand beside the policies.
@@ -201,18 +206,23 @@ def _into(text: str | None, trace: Trace, option: str) -> float | None:
 
 
 def _replays(
-    trace: Trace, machine: Machine, queues: dict[str, Queue], *, keep_places: bool
+    trace: Trace, machine: Machine, queues: dict[str, Queue], *, keep_places: bool, forecast: bool
 ) -> Iterator[tuple[Outcome, float]]:
-    """Each replay, and the seconds that it took."""
+    """Each replay, and the seconds that it took; forecasts are made beside it."""
     from time import perf_counter
 
+    from jobman.sim.expectations import foresee
     from jobman.sim.replay import replay
 
     for name, queue in queues.items():
         with _progress(name, len(trace.jobs)) as tell:
             began = perf_counter()
             outcome = replay(trace, machine, queue, policy=name, tell=tell, keep_places=keep_places)
-            yield outcome, perf_counter() - began
+            seconds = perf_counter() - began
+        if forecast:
+            with _progress(f"{name}, forecasts", len(outcome.jobs)) as tell:
+                outcome.expectations = foresee(outcome, machine, queue, tell=tell)
+        yield outcome, seconds
 
 
 def _recorded(replayed: Outcome, *, fairness: bool) -> list[Run]:

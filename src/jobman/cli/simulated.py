@@ -100,13 +100,13 @@ def _print_numbers(runs: Sequence[Run]) -> None:
     columns = (
         Column("policy"),
         Column("wait", right=True),
-        Column("median", rank=4, right=True),
+        Column("median", rank=5, right=True),
         Column("p95", rank=1, right=True),
-        Column("longest", rank=5, right=True),
+        Column("longest", rank=6, right=True),
         Column("slowdown", right=True),
         Column("utilisation", rank=2, right=True),
-        Column("makespan", rank=3, right=True),
-        Column("jobs/s", rank=6, right=True),
+        Column("makespan", rank=4, right=True),
+        Column("jobs/s", rank=3, right=True),
     )
     print_table(columns, [_numbers(run.summary) for run in runs])
 

@@ -26,7 +26,7 @@ async def build_director(options: ServeOptions) -> Director:
     logs = LogWatcher()
     shelf = SettingsShelf()
     engine = LocalEngine(options.places.state, facts=shelf.facts())
-    return Director(store, engine, settings=shelf, logs=logs)
+    return Director(store, engine, settings=shelf, logs=logs, state=options.places.state)
 
 
 def _check_folder(store: Store, state: Path) -> None:

@@ -15,10 +15,11 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -40,6 +41,7 @@ from jobman.control.logs.watching import LogWatcher
 from jobman.control.planning import Outcome
 from jobman.control.refusals import Refusal
 from jobman.control.resuming import Known, take_up
+from jobman.control.retention import Retention
 from jobman.control.store.errors import Fenced, StoreError
 from jobman.control.store.records import JobRecord, LogRecord, SubmissionRecord
 from jobman.control.store.store import Store
@@ -57,6 +59,8 @@ _NO_TIME = 0.03
 """Seconds after which somebody may want to see output as it is written."""
 
 Item = Callable[[Batch], None]
+A = TypeVar("A")
+T = TypeVar("T")
 
 
 class Director:
@@ -69,6 +73,7 @@ class Director:
         *,
         settings: SettingsShelf | None = None,
         logs: LogWatcher | None = None,
+        state: Path | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self.store = store
@@ -81,9 +86,16 @@ class Director:
         self._intake = Intake(store, host, settings or SettingsShelf())
         shelf = self._intake.settings
         scheduling = shelf.scheduling()
+        self.retention: Retention | None = None
+        """Removes output that is kept no longer; the words of its rule are for everybody."""
+        if state is not None:
+            keep, most = scheduling.keep_logs, scheduling.keep_log_size
+            self.retention = Retention(store, state, keep, most, clock)
         accounts = AccountTree(scheduling.accounts)
-        book = Book(shelf.accounting(), accounts, store.balances(), half_life=scheduling.half_life)
+        balances = store.balances()
+        book = Book(shelf.accounting(), accounts, balances, half_life=scheduling.half_life)
         self._floor = Floor(host, store.last_numbers(), clock, scheduling, book, store.past_runs())
+        self._floor.planning.remember(balances, book.spending.faded(clock()), clock())
         self._government = Government(store, self._floor)
         self._broadcast = Broadcast()
         self._inbox: asyncio.Queue[Item] = asyncio.Queue()
@@ -92,6 +104,7 @@ class Director:
         self._worker: asyncio.Task[None] | None = None
         self._sweeping: asyncio.Task[None] | None = None
         self._inspecting: asyncio.Task[None] | None = None
+        self._retaining: asyncio.Task[int] | None = None
         self._soon_watched: dict[str, asyncio.TimerHandle] = {}
         self._unanswered: set[asyncio.Future[Any]] = set()
         self._keys: dict[tuple[str, str], asyncio.Future[Any]] = {}
@@ -107,13 +120,13 @@ class Director:
         self._writer = Writer(self.store)
         if self.logs is not None:
             await self.logs.__aenter__()
+        self._government.begin()
         known = Known(self.store.promises(), self.store.charged())
         resumption = take_up(self._floor, self.store.unfinished(), known)
         await self.host.start(self._report)
         await self.host.recover(resumption.orders)
         for name, address, arguments in resumption.acts:
             await getattr(self.host, name)(address, *arguments)
-        self._government.begin()
         self._inspecting = asyncio.create_task(self._inspect())
         self._put(lambda batch: self._floor.resume(resumption.broken, batch))
         self._worker = asyncio.create_task(self._work(), name="director")
@@ -125,9 +138,11 @@ class Director:
             self._worker.cancel()
             with contextlib.suppress(asyncio.CancelledError, Exception):
                 await self._worker
-        for task in (self._sweeping, self._inspecting):
+        for task in (self._sweeping, self._inspecting, self._retaining):
             if task is not None:
                 task.cancel()
+        if self._retaining is not None:
+            await asyncio.wait([self._retaining])
         for timer in (self._timer, *self._soon_watched.values()):
             if timer is not None:
                 timer.cancel()
@@ -299,7 +314,8 @@ class Director:
     def _set_timer(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
-        dues = (self._floor.next_due(), self._floor.planning.due, self._government.next_due())
+        kept = None if self.retention is None else self.retention.next_due(self._clock())
+        dues = (self._floor.next_due(), self._floor.planning.due, self._government.next_due(), kept)
         due = min(due for due in dues if due is not None)
         # The clock of the day may jump: a long wait is looked at again after a minute.
         wait = min(60.0, max(0.0, due - self._clock())) + 0.001
@@ -308,6 +324,13 @@ class Director:
     def _ring(self, batch: Batch) -> None:
         self._government.ring(batch)
         self._floor.ring(batch)
+        self._retain()
+
+    def _retain(self) -> None:
+        """Remove output that is kept no longer, beside everything else."""
+        due = None if self.retention is None else self.retention.next_due(self._clock())
+        if self.retention is not None and due is not None and due <= self._clock():
+            self._retaining = asyncio.create_task(self.retention.sweep())
 
     # -- submitting -------------------------------------------------------------------------------
 
@@ -532,7 +555,7 @@ class Director:
         book = self._floor.book
         while True:
             await asyncio.sleep(book.meter.length)
-            lost = book.lost(await asyncio.to_thread(unreadable, book.inspections()))
+            lost = book.lost(await apart(unreadable, book.inspections()))
             if lost:
                 self._put(lambda batch, lost=lost: self._floor.stop_losers(lost, batch))  # type: ignore[misc]
 
@@ -597,6 +620,32 @@ class Director:
     async def queue(self, owner: str) -> list[answers.QueueRow]:
         """Live jobs by flavor."""
         return await overview.queue(self._floor, owner)
+
+
+async def apart(call: Callable[[A], T], argument: A) -> T:
+    """Call something that may never come back, such as a look at a dead disk, so that nobody waits for it."""
+    loop = asyncio.get_running_loop()
+    future: asyncio.Future[T] = loop.create_future()
+
+    def tell(result: T | None, error: Exception | None) -> None:
+        if future.cancelled():
+            return
+        if error is not None:
+            future.set_exception(error)
+        else:
+            future.set_result(result)  # type: ignore[arg-type]
+
+    def run() -> None:
+        result, error = None, None
+        try:
+            result = call(argument)
+        except Exception as failure:
+            error = failure
+        with contextlib.suppress(RuntimeError):  # the loop is closed
+            loop.call_soon_threadsafe(tell, result, error)
+
+    threading.Thread(target=run, daemon=True).start()
+    return await future
 
 
 def _is_about(task: str | None, unit: str) -> bool:

@@ -144,7 +144,7 @@ def estimate_of(floor: Floor, job_id: str) -> answers.Estimate | None:
         guaranteed_by=record.guaranteed_by,
         expected_at=record.expected_at,
         expected_p90=record.expected_p90,
-        position=record.position,
+        position=floor.planning.positions.get(job.requests.get(record.key, ""), record.position),
         queue=job.record.queue or floor.planning.scheduling.default_queue,
     )
 

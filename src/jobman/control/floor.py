@@ -5,12 +5,9 @@ No input or output, no waiting: what is decided goes into a batch, which the dir
 
 from __future__ import annotations
 
-import logging
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC
 from heapq import heappop, heappush
-from math import inf
 
 import msgspec
 
@@ -18,12 +15,13 @@ from jobman.control import happenings as h
 from jobman.control import keeping
 from jobman.control.accounting.book import EVENT as PERMISSION_LOST
 from jobman.control.accounting.book import Book, Grant
+from jobman.control.asking import Asking
 from jobman.control.batch import Batch
 from jobman.control.causes import Failure
 from jobman.control.conductor import UNHEALTHY, Conductor
 from jobman.control.line import Ask, Line
 from jobman.control.live import LiveJob
-from jobman.control.planning import FAR, Outcome, Planning, limit_of
+from jobman.control.planning import Planning
 from jobman.control.states import State
 from jobman.control.store.records import (
     AllocationRecord,
@@ -31,37 +29,28 @@ from jobman.control.store.records import (
     EventRecord,
     JobRecord,
     LogRecord,
-    PromiseRecord,
-    RevisionRecord,
     TaskRecord,
 )
 from jobman.control.store.views import Numbers, PastRun
 from jobman.control.telling import KINDS, job_reason, words_for
 from jobman.engines import base
-from jobman.plan.model import Plan, Unit
+from jobman.plan.model import Plan
 from jobman.plan.nodes import ClusterNode
 from jobman.sched.allocation import Allocation
-from jobman.sched.forecast import Expectation
-from jobman.sched.placement import PlacementError, Pool
-from jobman.sched.requests import Placed, Request, Revision
+from jobman.sched.placement import Pool
 from jobman.sched.scheduling import Scheduling
-from jobman.sched.wishes import Wishes, wishes_for
+from jobman.sched.wishes import Wishes
 from jobman.settings.accounting import Accounting
 from jobman.spec.quantities import Moment
 from jobman.spec.shapes import Alternatives
 
-log = logging.getLogger("jobman.floor")
-_REQUEST = re.compile(r"([0-9a-z]+):[^\s#]+#\d+")
-"""A request in the words of the planner; people know the job."""
-_PAUSE = 5.0
-"""Seconds before somebody is planned again who could not have what was planned."""
 _LATE = 1.0
 """Seconds after its last attempt by which a job has ended for another reason than that."""
 _NEVER_BEGAN = ("launch-failed", "stage-failed")
 """Reasons of attempts whose command never ran."""
 
 
-class Floor:
+class Floor(Asking):
     """All jobs of a service that are not over."""
 
     def __init__(
@@ -156,11 +145,11 @@ class Floor:
     def do(self, job: LiveJob, request: h.Request, batch: Batch) -> None:
         match request:
             case h.Ask(replica=key):
-                self._asked += 1
                 line = self.line_of(job, key)
                 if line is None:
                     self._join(job, key)
                 else:
+                    self._asked += 1
                     rank = (-self._weight(job, key), job.record.number, self._asked)
                     line.join(Ask(rank, job.id, key))
             case h.Withdraw(replica=key):
@@ -185,10 +174,6 @@ class Floor:
                 self._give_back(job, key, batch)
             case h.Finish(outcome=outcome):
                 self._finish(job, outcome, batch)
-
-    def _weight(self, job: LiveJob, key: str) -> int:
-        weights: dict[str, int] = job.record.options.get("weights", {})
-        return weights.get(job.unit_of(key).policies.priority or "", job.record.priority)
 
     def _launch(self, job: LiveJob, key: str, attempt: int, batch: Batch) -> None:
         nodes: tuple[str, ...] = ()
@@ -221,7 +206,9 @@ class Floor:
         ended = job.attempts.get(key)
         over = ended is not None and ended.attempt == attempt and ended.ended_at is not None
         at = ended.ended_at if ended is not None and over and ended.ended_at is not None else self.clock()
+        before = len(batch.changes.slices)
         self.book.returned(job.id, key, attempt, at, ended.reason if over and ended else "", batch.changes)
+        self.planning.charged(batch.changes.slices[before:])
         record = self._allocation_record(job, key, attempt, allocation)
         record.returned_at = self.clock()
         batch.changes.allocations[job.id, key, attempt] = record
@@ -347,211 +334,6 @@ class Floor:
         if report.reason not in _NEVER_BEGAN:
             self.take(job.id, h.Started(report.key, report.attempt), batch)
         self.take(job.id, h.Ended(report.key, report.attempt, failure), batch)
-
-    # -- planning -----------------------------------------------------------------------------------
-
-    def request(self, job: LiveJob, key: str) -> Request:
-        """What a replica asks of the planner."""
-        alternatives, wishes = job.wanted(key)
-        return msgspec.structs.replace(
-            self.outline(job.record, job.unit_of(key)),
-            id=f"{job.id}:{key}#{self._asked}",
-            alternatives=alternatives,
-            wishes=wishes,
-            number=(job.record.number << 32) + self._asked,
-            weight=self._weight(job, key),
-        )
-
-    def outline(self, record: JobRecord, unit: Unit) -> Request:
-        """What a replica of a unit would ask for, whoever it is."""
-        scheduling = self.planning.scheduling
-        return Request(
-            id=record.id,
-            alternatives=unit.alternatives,
-            wishes=wishes_for(unit.policies.placement, unit.id, {}),
-            number=(self._job_number + 1) << 32,
-            limit=limit_of(unit.duration, unit.policies.grace, scheduling),
-            submitted=record.submitted_at,
-            job=record.id,
-            name=f"{record.name}/{unit.id}",
-            flavor=record.flavor or "",
-            user=record.owner,
-            account=record.account or "",
-            queue=record.queue or scheduling.default_queue,
-            weight=record.priority,
-            reservation=record.options.get("reservation", ""),
-        )
-
-    def _join(self, job: LiveJob, key: str, *, anew: bool = False, pause: float = 0.0) -> None:
-        """Ask the planner; where copies look at each other's places, one after the other."""
-        if _looks_around(job.unit_of(key)):
-            if job.looking is not None:
-                job.shy.append(key)
-                return
-            job.looking = key
-        request = self.request(job, key)
-        if pause:
-            request = msgspec.structs.replace(request, earliest=self.clock() + pause)
-        job.requests[key] = request.id
-        promise = None if anew else job.promises.get(key)
-        if promise is not None and promise.planned and promise.guaranteed_by is not None:
-            self.planning.join_again(request, msgspec.convert(promise.planned, Placed), promise.guaranteed_by)
-        else:
-            self.planning.join(request)
-
-    def held_before(self, job: LiveJob, key: str, allocation: Allocation, since: float) -> None:
-        """Let the planner know of something that was given before a restart, with the time it has by now."""
-        self._asked += 1
-        request = self.request(job, key)
-        replica = job.conductor.replica(key)
-        due = replica.due if replica.left is None else self.clock() + replica.left
-        if due is not None:
-            unit = job.unit_of(key)
-            limit = limit_of(due - since, unit.policies.grace, self.planning.scheduling)
-            request = msgspec.structs.replace(request, limit=limit)
-        self._until(job, key, since + request.limit)
-        job.requests[key] = request.id
-        self.planning.take(request, allocation, since)
-
-    def _leave(self, job: LiveJob, key: str, batch: Batch) -> None:
-        if key in job.shy:
-            job.shy.remove(key)
-            return
-        request_id = job.requests.pop(key, None)
-        if request_id is not None:
-            self.planning.leave(request_id)
-        self._forget_promise(job, key, batch)
-        self._next_to_look(job, key)
-
-    def _next_to_look(self, job: LiveJob, key: str) -> None:
-        """The next copy that has to see where the others are."""
-        if job.looking == key:
-            job.looking = None
-            if job.shy:
-                self._join(job, job.shy.pop(0))
-
-    def _place_again(self, job: LiveJob) -> None:
-        """A copy is gone: one that waits to see where the others are looks again."""
-        key = job.looking
-        if key is not None and key in job.requests:
-            request = self.planning.waiting.get(job.requests[key])
-            if request is not None and request.wishes != job.wanted(key)[1]:
-                self.planning.leave(request.id)
-                job.looking = None
-                self._asked += 1
-                self._join(job, key, anew=True)
-
-    def carry(self, outcome: Outcome, batch: Batch) -> None:
-        """Do what a pass decided, for those who still want it."""
-        for revision in outcome.revisions:
-            self._revise(revision, outcome, batch)
-        for request_id, expected in outcome.expected.items():
-            self._expect(request_id, expected, batch)
-        for start in outcome.starts:
-            job, key = self._asking(start.id)
-            if job is None:
-                continue  # it has left, and the planner is going to hear of it
-            try:
-                allocation = self.planning.grant(start)
-            except PlacementError:
-                log.exception("%s cannot have what was planned for it", start.id)
-                self.planning.leave(start.id)
-                job.looking = None if job.looking == key else job.looking
-                self._asked += 1
-                self._join(job, key, anew=True, pause=_PAUSE)
-                continue
-            self._forget_promise(job, key, batch)
-            self._grant(job, key, allocation, batch)
-            self._until(job, key, start.until)
-            self._next_to_look(job, key)
-
-    def _until(self, job: LiveJob, key: str, until: float) -> None:
-        """Remember by when the planner counts on what somebody holds."""
-        job.untils[key] = until
-        heappush(self._dues, (until, job.id))
-
-    def _displace_frozen(self, job: LiveJob, batch: Batch) -> None:
-        """What stands still must not keep nodes from those they were promised to."""
-        now = self.clock()
-        for key, until in list(job.untils.items()):
-            if until > now or key not in job.allocations or not self.planning.waiting:
-                continue
-            replica = job.conductor.replica(key)
-            if replica.left is not None or (replica.frozen and replica.due is None):
-                job.untils[key] = inf
-                words = "its time is up while it stands still, and others wait; it goes back to the queue"
-                self.event(job, batch, "displaced", key, replica.attempt, words)
-                self.take(job.id, h.Displaced(key), batch)
-
-    def _asking(self, request_id: str) -> tuple[LiveJob | None, str]:
-        """The job and the replica behind a request that still waits."""
-        job_id, _, rest = request_id.partition(":")
-        key = rest.rpartition("#")[0]
-        job = self.jobs.get(job_id) if request_id in self.planning.waiting else None
-        return job, key
-
-    def _revise(self, revision: Revision, outcome: Outcome, batch: Batch) -> None:
-        """Keep what somebody is promised; a promise that became a little better is not worth a word."""
-        job, key = self._asking(revision.id)
-        if job is None:
-            return
-        now = self.clock()
-        after = None if revision.after is None or revision.after - now > FAR else revision.after
-        known = job.promises.get(key)
-        before = known.guaranteed_by if known is not None else None
-        if after == before or not _is_worth_telling(before, after, now):
-            return
-        promise = outcome.promises.get(revision.id)
-        record = known or PromiseRecord(job=job.id, key=key, given_at=now)
-        record.guaranteed_by = after
-        record.position = promise.position if promise is not None else 0
-        record.planned = msgspec.to_builtins(promise.placed) if promise and promise.placed else {}
-        job.promises[key] = record
-        batch.changes.promises[job.id, key] = record
-        cause = _REQUEST.sub(r"job \1", revision.cause)
-        if before is not None:
-            self._event_number += 1
-            batch.changes.revisions.append(
-                RevisionRecord(
-                    job=job.id,
-                    number=self._event_number,
-                    key=key,
-                    at=now,
-                    before=before,
-                    after=after,
-                    cause=cause,
-                )
-            )
-            if after is None or after > before:
-                self.event(job, batch, "promise-moved", key, message=_moved(before, after, cause))
-
-    def _expect(self, request_id: str, expected: Expectation, batch: Batch) -> None:
-        job, key = self._asking(request_id)
-        if job is None:
-            return
-        record = job.promises.get(key)
-        if record is None:
-            record = job.promises[key] = PromiseRecord(job=job.id, key=key, given_at=self.clock())
-        record.expected_at, record.expected_p90 = expected
-        record.first_expected_at = record.first_expected_at or expected.p50
-        batch.changes.promises[job.id, key] = record
-
-    def _forget_promise(self, job: LiveJob, key: str, batch: Batch) -> None:
-        if job.promises.pop(key, None) is not None:
-            batch.changes.promises[job.id, key] = None
-
-    def _free(self, job: LiveJob, key: str, allocation: Allocation) -> None:
-        """Give an allocation back to where it came from."""
-        line = self.line_of(job, key)
-        is_untaken = key in job.untaken
-        job.untaken.discard(key)
-        if line is None:
-            job.untils.pop(key, None)
-            request_id = job.requests.pop(key, None)
-            if request_id is not None:
-                self.planning.give_back(request_id, None if is_untaken else allocation)
-        elif not is_untaken:
-            line.give_back(allocation)
 
     # -- lines ------------------------------------------------------------------------------------
 
@@ -718,7 +500,10 @@ class Floor:
     def ring(self, batch: Batch) -> None:
         """Tell every job whose time has come that time has passed, and charge what is held."""
         now = self.clock()
-        self.stop_losers(self.book.ring(now, batch.changes), batch)
+        before = len(batch.changes.slices)
+        lost = self.book.ring(now, batch.changes)
+        self.planning.charged(batch.changes.slices[before:])
+        self.stop_losers(lost, batch)
         woken = set()
         while self._dues and self._dues[0][0] <= now:
             woken.add(heappop(self._dues)[1])
@@ -727,24 +512,6 @@ class Floor:
             self.take(job_id, h.Tick(), batch)
             if job.conductor.frozen:
                 self._displace_frozen(job, batch)
-
-
-def _looks_around(unit: Unit) -> bool:
-    """Whether where its copies go depends on where others are."""
-    placement = unit.policies.placement
-    return placement is not None and bool(placement.near or placement.apart or placement.spread)
-
-
-def _is_worth_telling(before: float | None, after: float | None, now: float) -> bool:
-    if before is None or after is None or after > before:
-        return True
-    return before - after > max(60.0, 0.05 * (before - now))
-
-
-def _moved(before: float, after: float | None, cause: str) -> str:
-    if after is None:
-        return f"it cannot be said any more by when it starts: {cause}"
-    return f"it starts up to {after - before:.0f} s later than promised: {cause}"
 
 
 def moment_of(moment: Moment | None, submitted_at: float) -> float | None:

@@ -16,7 +16,8 @@ from jobman.control.refusals import Refusal
 from jobman.control.store.records import CalendarRecord, JobRecord, StateRecord
 from jobman.control.store.store import Store
 from jobman.control.switches import Switches
-from jobman.plan.model import Plan
+from jobman.plan.model import Plan, Unit
+from jobman.plan.wording import format_duration
 from jobman.sched.blocks import Block, difference
 from jobman.sched.queues import QueueState
 
@@ -137,12 +138,27 @@ class Government:
             raise Refusal("no-such-queue", f"There is no queue {record.queue}.", f"There are {known}.")
         self.switches.refuse_closed(queue)
         obstacle = planning.accounts.obstacle(record.owner, record.account or "")
-        if obstacle is not None:
+        if obstacle is not None and planning.scheduling.accounts:  # without accounts any name will do
             raise Refusal("forbidden", f"The job cannot be charged: {obstacle}.", "Name another account.")
         reservation = record.options.get("reservation")
         if reservation:
             account = planning.accounts.resolve(record.owner, record.account or "")
             self.calendars.refuse_stranger(reservation, record.owner, account, self._floor.clock())
+            if "/" in reservation:
+                whole = reservation.partition("/")[0]
+                advice = f"Name {whole}: its first free time is taken."
+                raise Refusal("bad-request", "A reservation is named without its date.", advice)
+
+    def _refuse_longer(self, reservation: str, unit: Unit, seconds: float) -> None:
+        """What is longer than the reservation it wants to run in would wait for ever."""
+        entry = self.calendars.entry(self.calendars.find(reservation, "reservation"), self._floor.clock())
+        if entry.duration is not None and seconds > entry.duration:
+            raise Refusal(
+                "does-not-fit",
+                f"{unit.id} may take {format_duration(seconds)} with its grace, and the reservation"
+                f" {reservation} lasts {format_duration(entry.duration)}.",
+                "Give it a shorter duration.",
+            )
 
     def _refuse_excess(self, record: JobRecord, plan: Plan) -> None:
         """What its limits will never let start, and what is one too many."""
@@ -153,5 +169,7 @@ class Government:
             request = self._floor.outline(record, unit)
             seconds = unit.duration if unit.duration is not None else planning.scheduling.default_duration
             blocked = planning.quotas.may_wait(request, seconds=seconds)
+            if request.reservation:
+                self._refuse_longer(request.reservation, unit, request.limit)
             if blocked is not None:
                 raise Refusal("quota", f"{unit.id}: {blocked.words}.", "Ask for less, or in another queue.")

@@ -12,12 +12,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from math import inf
 from typing import NamedTuple, TypeVar
 
 from jobman.control.expectations import ASSUMED, Expectations
+from jobman.control.store.records import BalanceRecord, SliceRecord
 from jobman.control.store.views import PastRun
 from jobman.engines.local.orders import DEFAULT_GRACE
 from jobman.plan.nodes import ClusterNode
@@ -25,6 +26,7 @@ from jobman.plan.satisfy import piece_of
 from jobman.sched.accounts import AccountTree
 from jobman.sched.allocation import Allocation
 from jobman.sched.blocks import Block
+from jobman.sched.fairshare import Member
 from jobman.sched.forecast import Expectation
 from jobman.sched.placement import Pool
 from jobman.sched.planner import Planner
@@ -37,6 +39,7 @@ from jobman.sched.scheduling import Scheduling
 log = logging.getLogger("jobman.planning")
 FAR = ASSUMED / 2
 """A start as far away as that depends on something without a limit: nothing can be promised."""
+_MOST_PLACES = 1000
 _RESORT = 60.0
 """Seconds after which priorities are computed anew."""
 
@@ -51,6 +54,8 @@ class Outcome(NamedTuple):
     promises: dict[str, Promise]
     """What those are told who were planned for the first time, or anew."""
     expected: dict[str, Expectation]
+    positions: dict[str, int]
+    """The places of those who wait in their queues, from 1; only of the first where very many wait."""
     due: float | None
     """When to make a pass although nothing happens."""
 
@@ -83,6 +88,20 @@ class Planning:
         self._pass_under_way: asyncio.Future[Outcome] | None = None
         self._resorted = 0.0
         self.passes = 0
+        self.positions: dict[str, int] = {}
+        """As of the last pass."""
+
+    def remember(self, balances: Iterable[BalanceRecord], faded: Mapping[Member, float], now: float) -> None:
+        """What was used before a restart: for budgets, and for fair shares."""
+        for balance in balances:
+            self.quotas.spend(balance.queue, balance.account, balance.owner, balance.units)
+        for (account, owner), units in faded.items():
+            self.priorities.charge(account, owner, units, now)
+
+    def charged(self, slices: Iterable[SliceRecord]) -> None:
+        """Slices count against budgets."""
+        for each in slices:
+            self.quotas.spend(each.queue, each.account, each.owner, each.units)
 
     def close(self) -> None:
         self._thread.shutdown(wait=True, cancel_futures=True)
@@ -170,6 +189,7 @@ class Planning:
         """The outcome of a pass is going to be carried out."""
         self._pass_under_way = None
         self.due = outcome.due
+        self.positions = outcome.positions
         self.passes += 1
 
     async def ask(self, question: Callable[[Planner], T]) -> T:
@@ -213,7 +233,13 @@ class Planning:
             if revision.id not in self._running
         }
         expected = self._expectations.fresh(now, promises)
-        return Outcome(done.starts, done.revisions, promises, expected, self._planner.next_due(now))
+        positions = {
+            entry.request.id: place
+            for lane in self._planner.lanes
+            for place, entry in enumerate(lane.waiting[:_MOST_PLACES], 1)
+        }
+        due = self._planner.next_due(now)
+        return Outcome(done.starts, done.revisions, promises, expected, positions, due)
 
     def _members(self) -> list[tuple[str, str]]:
         """All accounts and users that want something."""
@@ -237,7 +263,8 @@ class Planning:
     def _restore(self, request: Request, placed: Placed, start: float, now: float) -> None:
         self._planner.restore(request, placed, start, now)
         self._known[request.id] = self._running[request.id] = request
-        self.priorities.start(request, start, request.limit)
+        # What it used before stands in the balances.
+        self.priorities.start(request, now, max(0.0, start + request.limit - now))
         self._expectations.submitted(request, now)
         self._expectations.started(request.id, start)
 

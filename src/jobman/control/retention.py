@@ -32,6 +32,8 @@ _FILES_AT_ONCE = 500
 """So many are one piece of work: others who write to the store wait for no longer than that takes."""
 _SOONEST, _LATEST = 60.0, 3600.0
 """Seconds between two sweeps: a hundredth of what is kept, within these."""
+_CALM = 10.0
+"""Seconds before the first sweep of a service."""
 _FRESH = 600.0
 """Seconds for which output is never too much: somebody may be reading it to its end."""
 _LOOK_AGAIN = 600.0
@@ -70,7 +72,7 @@ def overdue(outputs: Sequence[KeptOutput], total: int, rule: Rule, now: float) -
     chosen = []
     for output in outputs:
         is_begun = output.removed_at is not None
-        is_in_the_way = output.size > 0 and rule.is_too_much(total) and output.ended_at + _FRESH <= now
+        is_in_the_way = rule.is_too_much(total) and output.ended_at + _FRESH <= now
         if is_begun or rule.is_old(output.ended_at, now) or is_in_the_way:
             chosen.append(output)
             total -= output.size
@@ -95,17 +97,16 @@ class Retention:
         self._folders = tuple(dict.fromkeys((str(self._jobs), str(state_folder.resolve() / "jobs"))))
         self._clock = clock
         self._is_sweeping = False
-        self._swept_at: float | None = None
-        self._due: float | None = None
+        self._looked_at = clock()
+        # What an earlier service began is completed, but not while those wait who started this one.
+        self._due: float | None = self._looked_at + _CALM
 
     def next_due(self, now: float) -> float | None:
         """When to sweep next; None for never, or while a sweep is under way."""
         if self._is_sweeping:
             return None
-        # The first completes what an earlier service began; a clock that was set back says nothing of later.
-        if self._swept_at is None or now < self._swept_at:
-            return now
-        return self._due
+        # After a clock was set back, what is due cannot be told by it.
+        return now if now < self._looked_at else self._due
 
     async def sweep(self) -> int:
         """Remove the output that is kept no longer; returns of how many jobs.
@@ -125,8 +126,8 @@ class Retention:
             sweep.trouble = error
         finally:
             self._is_sweeping = False
-            self._swept_at = self._clock()
-            self._due = self._next(self._swept_at, sweep)
+            self._looked_at = self._clock()
+            self._due = self._next(self._looked_at, sweep)
         if sweep.trouble is not None:
             log.warning("some output that is kept no longer cannot be removed now: %s", sweep.trouble)
         if sweep.removed:
@@ -268,5 +269,5 @@ async def _in_a_thread(work: Callable[[], int | None]) -> int | None:
     try:
         return await asyncio.shield(under_way)
     except asyncio.CancelledError:
-        await asyncio.wait([under_way])
+        await asyncio.gather(under_way, return_exceptions=True)
         raise

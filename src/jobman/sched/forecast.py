@@ -112,7 +112,7 @@ class Forecaster:
         self._outlooks = ()
 
     def expect(self, id: str, now: float, guaranteed_by: float | None = None) -> Expectation:
-        """When one that waits will start; the first answer for each is compared later with what came of it."""
+        """When one that waits will start; its first answer is compared later with what came of it."""
         self._settle(now)
         job = self._waiting[id]
         starts = self._starts(id, job, now)

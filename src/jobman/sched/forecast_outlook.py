@@ -8,44 +8,72 @@ from math import inf
 from jobman.sched.forecast_play import Play, Rules, Scene, Waiter
 from jobman.sched.forecast_steps import Steps
 
-REACH = 512
+REACH = 128
 """How many of those who wait are looked at for passing at one time."""
-GRAIN = 0.02
-"""The part of the time until then by which an expectation of one among very many may be off."""
+GRAIN = 0.01
+"""The part of an average run that is taken for one moment, where there are very many."""
+MOST = 4096
+"""How many of those who wait are played; the others follow at the pace of these."""
 
 
 class Outlook:
     """One play of everything; whoever comes after it is put where there is room among all the others."""
 
     def __init__(self, ids: Sequence[str], scene: Scene, rules: Rules, *, rough: bool) -> None:
-        play = Play(scene, rules, grain=GRAIN, reach=REACH) if rough else Play(scene, rules)
-        found = play.run()
-        self.starts = dict(zip(ids, found, strict=True))
+        self._scene = scene._replace(waiting=scene.waiting[:MOST])
+        self._played = _play(self._scene, rules, rough=rough)
         self._in_order = rules.depth == 0
-        self._last = max((start for start in found if start < inf), default=scene.now)
+        self._last = max((start for start in self._played if start < inf), default=scene.now)
         self._room: Steps | None = None
-        self._scene = scene
+        self._front, self._pace = _pace(self._played, scene.now)
+        self.starts = dict(zip(ids, self._played, strict=False))
+        self._is_crowded = len(ids) > MOST
+        for id in ids[MOST:]:
+            self.starts[id] = self._front = self._front + self._pace
 
     def start_of(self, id: str | None, waiter: Waiter, now: float) -> float:
         """When one starts; one that was not there yet is put in, if it has an id."""
         known = self.starts.get(id) if id is not None else None
         if known is not None:
             return known
-        after = max(now, waiter.earliest, self._last if self._in_order else now)
-        room = self._steps()
-        room.forget(now)
-        start = room.earliest(waiter.need, waiter.seconds, after)
-        if id is not None and start < inf:
-            self.starts[id] = start
-            self._last = max(self._last, start)
-            room.take(start, start + waiter.seconds, waiter.need)
+        after = max(now, waiter.earliest)
+        start = max(after, self._front + self._pace) if self._is_crowded else self._fitted(waiter, after, now)
+        if id is not None:
+            self._put_in(id, waiter, start)
         return start
 
-    def _steps(self) -> Steps:
+    def _fitted(self, waiter: Waiter, after: float, now: float) -> float:
+        """Where there is room for one more."""
         if self._room is None:
-            found = [self.starts[id] for id in self.starts]
-            self._room = _room(self._scene, found)
-        return self._room
+            self._room = _room(self._scene, self._played)
+        self._room.forget(now)
+        return self._room.earliest(
+            waiter.need, waiter.seconds, max(after, self._last) if self._in_order else after
+        )
+
+    def _put_in(self, id: str, waiter: Waiter, start: float) -> None:
+        self.starts[id] = start
+        if self._is_crowded:
+            self._front += self._pace
+        elif self._room is not None and start < inf:
+            self._last = max(self._last, start)
+            self._room.take(start, start + waiter.seconds, waiter.need)
+
+
+def _play(scene: Scene, rules: Rules, *, rough: bool) -> list[float]:
+    if not rough or not scene.waiting:
+        return Play(scene, rules).run()
+    average = sum(waiter.seconds for waiter in scene.waiting) / len(scene.waiting)
+    return Play(scene, rules, grain=GRAIN * average, reach=REACH).run()
+
+
+def _pace(starts: Sequence[float], now: float) -> tuple[float, float]:
+    """When most of those have started who are played, and the seconds from one to the next."""
+    served = sorted(start for start in starts if start < inf)
+    if not served:
+        return now, 0.0
+    most = len(served) * 9 // 10
+    return served[most], (served[most] - now) / (most + 1)
 
 
 def _room(scene: Scene, starts: Sequence[float]) -> Steps:

@@ -69,8 +69,8 @@ class Play:
     """Time goes from one expected end to the next, and at each those start whom the rules let start.
 
     Nobody passes who would delay a reservation, and that goes by limits, as the planner does it; but
-    everything ends when it is thought to end. `grain` is the part of the time played by which a look may come
-    late, which bounds the number of looks; `reach` bounds how many of those who wait a look takes in.
+    everything ends when it is thought to end. `grain` is how many seconds are taken for one moment, which
+    bounds the number of looks; `reach` bounds how many of those who wait a look takes in.
     """
 
     def __init__(self, scene: Scene, rules: Rules, *, grain: float = 0.0, reach: int | None = None) -> None:
@@ -78,7 +78,7 @@ class Play:
         self._rules = rules
         self._grain = grain
         self._reach = reach
-        self._began = self._now = scene.now
+        self._now = scene.now
         self._marks = scene.marks
         self._free = scene.free
         self._waiting = scene.waiting
@@ -115,9 +115,7 @@ class Play:
             time = min(time, self._closures[-1].start)
         if self._later:
             time = min(time, self._later[-1][0])
-        if self._grain and time < inf:
-            time = max(time, self._now + self._grain * (self._now - self._began))
-        return time
+        return max(time, self._now + self._grain)
 
     def _come_to(self, time: float) -> None:
         """Ends what ends by then, closes what closes, and lets in whose time has come."""
@@ -138,8 +136,7 @@ class Play:
         fitting = [spot for spot, place in enumerate(queue) if (free - needs[place]) & marks == marks]
         if not fitting:
             return
-        started = self._serve(queue, fitting)
-        for spot in sorted(started, reverse=True):
+        for spot in sorted(self._serve(queue, fitting), reverse=True):
             del self._queue[spot]
 
     def _serve(self, queue: list[int], fitting: list[int]) -> list[int]:
@@ -148,30 +145,40 @@ class Play:
         steps = self._steps() if self._closures else None
         started: list[int] = []
         reserved = spot = 0
-        while spot <= fitting[-1]:
+        while spot <= fitting[-1] and (reserved < depth or not depth):
             place = queue[spot]
             if self._starts(place, steps):
                 started.append(spot)
             elif reserved < depth:
                 steps = steps or self._steps()
-                _, limit, _, _ = self._waiting[place]
-                need = self._needs[place]
-                begins = steps.earliest(need, limit)
-                steps.take(begins, begins + limit, need)
+                steps.reserve(self._needs[place], self._waiting[place].limit)
                 reserved += 1
             else:
                 return started
             spot += 1
-            if reserved and reserved == depth:
-                break
         behind = fitting[bisect_left(fitting, spot) :]
         if self._rules.shortest_first:
             behind.sort(key=lambda spot: self._waiting[queue[spot]].limit)
-        started += [spot for spot in behind if self._starts(queue[spot], steps)]
+        return started + self._pass(queue, behind, steps)
+
+    def _pass(self, queue: list[int], behind: list[int], steps: Steps | None) -> list[int]:
+        """Starts those of a queue who delay no reservation."""
+        waiting, marks, free = self._waiting, self._marks, self._free
+        refused: dict[int, float] = {}
+        started = []
+        for spot in behind:
+            need, limit, _, _ = waiting[queue[spot]]
+            if (free - need) & marks != marks or limit >= refused.get(need, inf):
+                continue
+            if self._starts(queue[spot], steps):
+                started.append(spot)
+                free = self._free
+            else:
+                refused[need] = limit
         return started
 
     def _starts(self, place: int, steps: Steps | None) -> bool:
-        """Starts one if there is room for it now, and as long as it may run."""
+        """Starts one if there is room for it now, and for as long as it may run."""
         need, limit, seconds, _ = self._waiting[place]
         if (self._free - need) & self._marks != self._marks:
             return False
@@ -188,7 +195,7 @@ class Play:
         """What will be free, going by limits."""
         steps = Steps(self._marks, self._now, self._free, self._latest, self._held)
         for closure in self._closures:
-            steps.take(closure.start, closure.end, closure.need)
+            steps.set_aside(closure.start, closure.end, closure.need)
         return steps
 
     def _hold(self, end: float, latest: float, need: int) -> None:

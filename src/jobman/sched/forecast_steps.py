@@ -11,25 +11,39 @@ from math import inf
 class Steps:
     """Times in order, and what is free from each on; the last holds for ever."""
 
-    __slots__ = ("levels", "marks", "times")
+    __slots__ = ("_ahead", "levels", "marks", "times")
 
     def __init__(
         self, marks: int, now: float, free: int, ends: Iterable[float], needs: Iterable[int]
     ) -> None:
-        """`ends` in order: when what is taken comes back; `needs`: what comes back."""
+        """`ends` in order: when something comes back; `needs`: what comes back."""
         self.marks = marks
         self.times = [now, *ends]
         self.levels = list(accumulate(needs, initial=free))
+        self._ahead = inf
+        """When the first of what is set aside begins; until then there is never less than at first."""
 
     def fits(self, need: int, end: float) -> bool:
-        """Whether there is room from the first moment until the end."""
-        marks = self.marks
-        for time, level in zip(self.times, self.levels, strict=True):
-            if time >= end:
+        """Whether there is room until the end, for what there is room for at first."""
+        if end <= self._ahead:
+            return True
+        times, levels, marks = self.times, self.levels, self.marks
+        for place in range(bisect_left(times, self._ahead), len(times)):
+            if times[place] >= end:
                 return True
-            if (level - need) & marks != marks:
+            if (levels[place] - need) & marks != marks:
                 return False
         return True
+
+    def reserve(self, need: int, seconds: float) -> None:
+        """Sets aside what is needed, at the first moment from which there is room."""
+        begins = self.earliest(need, seconds)
+        self.set_aside(begins, begins + seconds, need)
+
+    def set_aside(self, start: float, end: float, need: int) -> None:
+        """Takes out something that does not begin at first."""
+        self._ahead = min(self._ahead, start)
+        self.take(start, end, need)
 
     def earliest(self, need: int, seconds: float, after: float = -inf) -> float:
         """The first moment from which there is room for so long; infinity where there is none."""

@@ -49,6 +49,12 @@ class Priorities:
         self._at = now
         self._fair = self.tree.factors(now, asking)
 
+    def charge(self, account: str, user: str, core_hours: float, now: float) -> None:
+        """What somebody has used before, as it counts now."""
+        cores = self._totals.get("core", 0.0)
+        if cores and core_hours > 0:
+            self.tree.charge(account, user, core_hours * 3600.0 / cores, now - 1.0, now)
+
     def start(self, request: Request, now: float, limit: float) -> None:
         self.tree.start(request.id, request.account, request.user, amounts_of(request), now, limit)
 

@@ -4,15 +4,9 @@ from __future__ import annotations
 
 import msgspec
 
+from jobman.sched.forecast import Expectation
 from jobman.sched.requests import Placed
 from jobman.sim.trace import LeftOut, TraceJob
-
-
-class Expectation(msgspec.Struct, frozen=True, gc=False):
-    """When a job was expected to start: as likely before as after, and with nine chances in ten before."""
-
-    p50: float
-    p90: float
 
 
 class Moved(msgspec.Struct, frozen=True):

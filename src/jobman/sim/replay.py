@@ -96,7 +96,7 @@ class _Replay:
         expiring: dict[float, list[int]] = {}
         gone: set[int] = set()
         ranks: dict[int, int] = {}
-        dues, latest = self._dues, self._latest
+        dues, latest, plans_all, keeps = self._dues, self._latest, self._plans_all, self._keeps
         free, following, begun = self._outcome.processors, 0, 0
         while True:
             now, ending = coming[following], ends[0][0]
@@ -110,18 +110,14 @@ class _Replay:
                     now, is_due, is_submission = moment, True, False
             if now == inf:
                 return
-            if now in expiring and (
-                not is_submission
+            if now in expiring and not plans_all:
                 # One who finds no room even so only joins the line, and nothing else happens.
-                or (
-                    not self._plans_all
-                    and sizes[following] <= free + sum(sizes[each] for each in expiring[now])
-                )
-            ):
-                for position in expiring.pop(now):
-                    gone.add(position)
-                    free += sizes[position]
-                    ended(asked[position].id, now)
+                room = free + sum(sizes[each] for each in expiring[now])
+                if not is_submission or sizes[following] <= room:
+                    for position in expiring.pop(now):
+                        gone.add(position)
+                        free += sizes[position]
+                        ended(asked[position].id, now)
             if is_submission:
                 submit(asked[following], now)
                 following += 1
@@ -137,9 +133,9 @@ class _Replay:
             found = plan(now)
             if found.revisions:
                 self._revise(found.revisions, now)
-            if is_submission and now in expiring and self._plans_all:
-                # What is due starts, though what it needs is told to have ended only later in this second.
-                for begun, position in enumerate(self._starting(found.starts, now), begun + 1):
+            if plans_all and now in expiring:
+                for position in self._starting(found.starts, now):
+                    begun += 1
                     ranks.setdefault(position, begun)
             for start in found.starts:
                 position = positions[start.id]
@@ -150,11 +146,15 @@ class _Replay:
                 heappush(ends, (end, ranks.pop(position, begun) if ranks else begun, position))
                 if end == start.until:
                     expiring.setdefault(end, []).append(position)
-            if self._keeps:
+            if keeps:
                 self._keep(found.starts)
 
     def _starting(self, begun: Sequence[Start], now: float) -> list[int]:
-        """Who starts now and who is due now, in order of submission."""
+        """Who starts, in order of submission, as if those whose time is over were gone already.
+
+        Where everybody has a place, those who are due begin with those who can, though the planner is told
+        only later in this second that what they need is free.
+        """
         found = [self._positions[start.id] for start in begun]
         while self._dues[0][0] <= now:
             moment, position = heappop(self._dues)

@@ -64,11 +64,12 @@ class Watch:
         self._last = Look(at=0.0)
         self._wanted = threading.Event()
         self._over = threading.Event()
+        # Daemons: one that waits for a service must not keep a person who wants to go.
+        self.threads = [threading.Thread(target=work, daemon=True) for work in (self._look_on, self._listen)]
 
     def start(self) -> None:
-        for work in (self._look_on, self._listen):
-            # Daemons: one that waits for a service must not keep a person who wants to go.
-            threading.Thread(target=work, daemon=True).start()
+        for thread in self.threads:
+            thread.start()
 
     def stop(self) -> None:
         self._over.set()

@@ -37,6 +37,7 @@ class Top(App[None]):
     ENABLE_COMMAND_PALETTE = False
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("q", "quit", "quit"),
+        Binding("ctrl+c", "quit", "quit", show=False, priority=True),
         Binding("slash", "filter", "filter", key_display="/"),
         Binding("k", "cancel", "cancel job"),
         Binding("escape", "unfilter", "no filter", show=False),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator, Callable, Iterable, Iterator
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Sequence
 from contextlib import aclosing
 from itertools import islice
 from pathlib import Path
@@ -70,7 +70,7 @@ async def read_logs(call: Call, query: LogsQuery) -> Stream:
     if removed and all(each.removed_at is not None for each in found):
         raise Refusal("output-removed", removed, f"The job is still there: jobman details {record.id}")
     if query.follow:
-        return Stream(call.desk, _followed(call, query, record, cursor, removed))
+        return Stream(call.desk, _followed(call, query, record, cursor, _of_the_rest(removed)))
     return Stream(call.desk, _written(call.desk, query, record, cursor, found), LINES)
 
 
@@ -99,7 +99,7 @@ async def _written(
     removed = _removal(desk, job, found)
     if notes and (now := _removal(desk, job, await desk.read(_records, desk, query, job.id))) != removed:
         notes, removed = [], now  # It was removed while it was read, and that is why it could not be.
-    yield b"".join(_encode(_note(words)) + b"\n" for words in [*notes, removed] if words)
+    yield b"".join(_encode(_note(words)) + b"\n" for words in [*notes, *_of_the_rest(removed)])
 
 
 def _merged(
@@ -120,9 +120,9 @@ def _next_lines(lines: Iterator[streams.LogLine]) -> bytes:
 
 
 async def _followed(
-    call: Call, query: LogsQuery, job: JobRecord, cursor: LogCursor | None, removed: str = ""
+    call: Call, query: LogsQuery, job: JobRecord, cursor: LogCursor | None, first: Sequence[str] = ()
 ) -> AsyncGenerator[bytes, None]:
-    desk, notes = call.desk, _Notes(removed)
+    desk, notes = call.desk, _Notes(first)
     # Asked before the streams: whatever begins in between is heard of.
     begin = (await desk.read(desk.store.last_numbers)).event
     feed = LogFeed(await desk.read(_streams, desk, query, job.id))
@@ -159,8 +159,8 @@ async def _tell(feed: LogFeed, desk: Desk, query: LogsQuery, job: JobRecord, aft
 class _Notes:
     """Words about what could not be read, until they are sent."""
 
-    def __init__(self, first: str) -> None:
-        self._words = [first] if first else []
+    def __init__(self, first: Sequence[str]) -> None:
+        self._words = list(first)
 
     def add(self, words: str) -> None:
         self._words.append(words)
@@ -206,6 +206,11 @@ def _removal(desk: Desk, job: JobRecord, found: Iterable[LogRecord]) -> str:
     """In words, when and why output was removed; empty where all of it is there."""
     moments = [record.removed_at for record in found if record.removed_at is not None]
     return removal_words(desk, job, max(moments)) if moments else ""
+
+
+def _of_the_rest(removed: str) -> list[str]:
+    """The note beside output that is there."""
+    return [f"the rest of {removed}"] if removed else []
 
 
 def _streams(desk: Desk, query: LogsQuery, job: str) -> list[streams.LogStream]:

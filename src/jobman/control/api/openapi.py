@@ -27,6 +27,7 @@ _WORDS = {
     405: "This method means nothing here.",
     408: "The body did not come in time.",
     409: "Not in this state, or not as it is meant.",
+    410: "It was there once, and was removed.",
     413: f"The body is larger than {BODY_LIMIT >> 20} MiB.",
     415: "The body is not JSON.",
     422: "The request is well formed, but what it asks for cannot be done.",

@@ -21,7 +21,7 @@ _CLUSTER = "needs a cluster that provides storage; use `host` or `scratch` here"
 
 _DOCUMENT: dict[str, Support] = {
     "queue": native("all queues share this machine"),
-    "account": emulated("kept with the job; nobody is charged"),
+    "account": native("charged in slices of time"),
     "start.earliest": native(),
     "start.latest": native(),
     "labels": native(),

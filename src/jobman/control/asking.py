@@ -1,0 +1,319 @@
+"""Asking: what replicas want of the planner, what they are promised, and what it gives them.
+
+The part of the floor between the jobs and [planning](planning.py); `Floor` is the whole.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from heapq import heappush
+from math import inf
+
+import msgspec
+
+from jobman.control import happenings as h
+from jobman.control.batch import Batch
+from jobman.control.line import Line
+from jobman.control.live import LiveJob
+from jobman.control.planning import FAR, Outcome, Planning, limit_of
+from jobman.control.store.records import JobRecord, PromiseRecord, RevisionRecord
+from jobman.plan.model import Unit
+from jobman.sched.allocation import Allocation
+from jobman.sched.forecast import Expectation
+from jobman.sched.placement import PlacementError
+from jobman.sched.requests import Placed, Request, Revision
+from jobman.sched.wishes import wishes_for
+
+log = logging.getLogger("jobman.asking")
+_REQUEST = re.compile(r"([0-9a-z]+):[^\s#]+#\d+")
+"""A request in the words of the planner; people know the job."""
+_PAUSE = 5.0
+"""Seconds before somebody is planned again who could not have what was planned."""
+
+
+class Asking(ABC):
+    """Jobs and the planner. The rest of the floor does what is abstract here."""
+
+    planning: Planning
+    jobs: dict[str, LiveJob]
+    clock: Callable[[], float]
+    _dues: list[tuple[float, str]]
+    _asked: int
+    _job_number: int
+    _event_number: int
+
+    @abstractmethod
+    def take(self, job_id: str, happening: h.Happening, batch: Batch) -> None: ...
+
+    @abstractmethod
+    def line_of(self, job: LiveJob, key: str) -> Line | None: ...
+
+    @abstractmethod
+    def _grant(self, job: LiveJob, key: str, allocation: Allocation, batch: Batch) -> None: ...
+
+    @abstractmethod
+    def event(
+        self,
+        job: LiveJob,
+        batch: Batch,
+        kind: str,
+        replica: str | None = None,
+        attempt: int | None = None,
+        message: str = "",
+    ) -> None: ...
+
+    def _weight(self, job: LiveJob, key: str) -> int:
+        weights: dict[str, int] = job.record.options.get("weights", {})
+        return weights.get(job.unit_of(key).policies.priority or "", job.record.priority)
+
+    def request(self, job: LiveJob, key: str) -> Request:
+        """What a replica asks of the planner, each time under a name and a number of its own."""
+        self._asked += 1
+        alternatives, wishes = job.wanted(key)
+        return msgspec.structs.replace(
+            self.outline(job.record, job.unit_of(key)),
+            id=f"{job.id}:{key}#{self._asked}",
+            alternatives=alternatives,
+            wishes=wishes,
+            number=(job.record.number << 32) + self._asked,
+            weight=self._weight(job, key),
+            together=self._partners(job),
+        )
+
+    def _partners(self, job: LiveJob) -> tuple[str, ...]:
+        """What waits of the jobs that a job is connected with: they are to run at the same time."""
+        names = set(job.connected())
+        if not names:
+            return ()
+        return tuple(
+            request_id
+            for other in self.jobs.values()
+            if other is not job and names & {other.id, other.record.name}
+            for request_id in other.requests.values()
+            if request_id in self.planning.waiting
+        )
+
+    def outline(self, record: JobRecord, unit: Unit) -> Request:
+        """What a replica of a unit would ask for, whoever it is."""
+        scheduling = self.planning.scheduling
+        return Request(
+            id=record.id,
+            alternatives=unit.alternatives,
+            wishes=wishes_for(unit.policies.placement, unit.id, {}),
+            number=(self._job_number + 1) << 32,
+            limit=limit_of(unit.duration, unit.policies.grace, scheduling),
+            submitted=record.submitted_at,
+            job=record.id,
+            name=f"{record.name}/{unit.id}",
+            flavor=record.flavor or "",
+            user=record.owner,
+            account=record.account or "",
+            queue=record.queue or scheduling.default_queue,
+            weight=record.priority,
+            reservation=record.options.get("reservation", ""),
+        )
+
+    def _join(self, job: LiveJob, key: str, *, anew: bool = False, pause: float = 0.0) -> None:
+        """Ask the planner; where copies look at each other's places, one after the other."""
+        if _looks_around(job.unit_of(key)):
+            if job.looking is not None or self._others_come_first(job, key):
+                job.shy.append(key)
+                return
+            job.looking = key
+        request = self.request(job, key)
+        if pause:
+            request = msgspec.structs.replace(request, earliest=self.clock() + pause)
+        job.requests[key] = request.id
+        promise = None if anew else job.promises.get(key)
+        if promise is not None and promise.planned:
+            placed = msgspec.convert(promise.planned["placed"], Placed)
+            self.planning.join_again(request, placed, promise.planned["start"])
+        else:
+            self.planning.join(request)
+
+    def held_before(self, job: LiveJob, key: str, allocation: Allocation, since: float) -> None:
+        """Let the planner know of something that was given before a restart, with the time it has by now."""
+        request = self.request(job, key)
+        replica = job.conductor.replica(key)
+        due = replica.due if replica.left is None else self.clock() + replica.left
+        if due is not None:
+            unit = job.unit_of(key)
+            limit = limit_of(due - since, unit.policies.grace, self.planning.scheduling)
+            request = msgspec.structs.replace(request, limit=limit)
+        self._until(job, key, since + request.limit)
+        job.requests[key] = request.id
+        self.planning.take(request, allocation, since)
+
+    def _others_come_first(self, job: LiveJob, key: str) -> bool:
+        """Whether somebody else of the job, to whose place this one looks, has not been placed yet."""
+        placement = job.unit_of(key).policies.placement
+        relations = (placement.near, placement.apart) if placement is not None else ()
+        names = {name for relation in relations if relation is not None for name in relation.tasks}
+        waiting = (other for other, request in job.requests.items() if request in self.planning.waiting)
+        return any(job.unit_of(other).name in names for other in waiting if other != key)
+
+    def _leave(self, job: LiveJob, key: str, batch: Batch) -> None:
+        if key in job.shy:
+            job.shy.remove(key)
+            return
+        request_id = job.requests.pop(key, None)
+        if request_id is not None:
+            self.planning.leave(request_id)
+        self._forget_promise(job, key, batch)
+        self._next_to_look(job, key)
+
+    def _next_to_look(self, job: LiveJob, key: str) -> None:
+        """The next copy that has to see where the others are."""
+        if job.looking == key:
+            job.looking = None
+        if job.looking is None and job.shy:
+            shy, job.shy = job.shy, []
+            for each in shy:
+                self._join(job, each)
+
+    def _place_again(self, job: LiveJob) -> None:
+        """A copy is gone: one that waits to see where the others are looks again."""
+        key = job.looking
+        if key is not None and key in job.requests:
+            request = self.planning.waiting.get(job.requests[key])
+            if request is not None and request.wishes != job.wanted(key)[1]:
+                self.planning.leave(request.id)
+                job.looking = None
+                self._join(job, key, anew=True)
+
+    def carry(self, outcome: Outcome, batch: Batch) -> None:
+        """Do what a pass decided, for those who still want it."""
+        for revision in outcome.revisions:
+            self._revise(revision, outcome, batch)
+        for request_id, expected in outcome.expected.items():
+            self._expect(request_id, expected, batch)
+        for start in outcome.starts:
+            job, key = self._asking(start.id)
+            if job is None:
+                continue  # it has left, and the planner is going to hear of it
+            try:
+                allocation = self.planning.grant(start)
+            except PlacementError:
+                log.exception("%s cannot have what was planned for it", start.id)
+                self.planning.leave(start.id)
+                job.looking = None if job.looking == key else job.looking
+                self._join(job, key, anew=True, pause=_PAUSE)
+                continue
+            self._forget_promise(job, key, batch)
+            self._grant(job, key, allocation, batch)
+            self._until(job, key, start.until)
+            self._next_to_look(job, key)
+
+    def _until(self, job: LiveJob, key: str, until: float) -> None:
+        """Remember by when the planner counts on what somebody holds."""
+        job.untils[key] = until
+        heappush(self._dues, (until, job.id))
+
+    def _displace_frozen(self, job: LiveJob, batch: Batch) -> None:
+        """What stands still must not keep nodes from those they were promised to."""
+        now = self.clock()
+        for key, until in list(job.untils.items()):
+            if until > now or key not in job.allocations or not self.planning.waiting:
+                continue
+            replica = job.conductor.replica(key)
+            if replica.left is not None or (replica.frozen and replica.due is None):
+                job.untils[key] = inf
+                words = "its time is up while it stands still, and others wait; it goes back to the queue"
+                self.event(job, batch, "displaced", key, replica.attempt, words)
+                self.take(job.id, h.Displaced(key), batch)
+
+    def _asking(self, request_id: str) -> tuple[LiveJob | None, str]:
+        """The job and the replica behind a request that still waits."""
+        job_id, _, rest = request_id.partition(":")
+        key = rest.rpartition("#")[0]
+        job = self.jobs.get(job_id) if request_id in self.planning.waiting else None
+        return job, key
+
+    def _revise(self, revision: Revision, outcome: Outcome, batch: Batch) -> None:
+        """Keep what is planned for somebody; a promise that became a little better is not worth a word."""
+        job, key = self._asking(revision.id)
+        if job is None:
+            return
+        now = self.clock()
+        after = None if revision.after is None or revision.after - now > FAR else revision.after
+        record = job.promises.get(key) or PromiseRecord(job=job.id, key=key, given_at=now)
+        promise = outcome.promises.get(revision.id)
+        record.planned = {}
+        if promise is not None and promise.placed is not None and after is not None:
+            record.planned = {"start": after, "placed": msgspec.to_builtins(promise.placed)}
+            record.position = promise.position
+        job.promises[key] = record
+        batch.changes.promises[job.id, key] = record
+        before = record.guaranteed_by
+        if after == before or not _is_worth_telling(before, after, now):
+            return
+        record.guaranteed_by = after
+        if before is not None:
+            self._tell_revision(job, key, before, after, _REQUEST.sub(r"job \1", revision.cause), batch)
+
+    def _tell_revision(
+        self, job: LiveJob, key: str, before: float, after: float | None, cause: str, batch: Batch
+    ) -> None:
+        self._event_number += 1
+        batch.changes.revisions.append(
+            RevisionRecord(
+                job=job.id,
+                number=self._event_number,
+                key=key,
+                at=self.clock(),
+                before=before,
+                after=after,
+                cause=cause,
+            )
+        )
+        if after is None or after > before:
+            self.event(job, batch, "promise-moved", key, message=_moved(before, after, cause))
+
+    def _expect(self, request_id: str, expected: Expectation, batch: Batch) -> None:
+        job, key = self._asking(request_id)
+        if job is None:
+            return
+        record = job.promises.get(key)
+        if record is None:
+            record = job.promises[key] = PromiseRecord(job=job.id, key=key, given_at=self.clock())
+        record.expected_at, record.expected_p90 = expected
+        record.first_expected_at = record.first_expected_at or expected.p50
+        batch.changes.promises[job.id, key] = record
+
+    def _forget_promise(self, job: LiveJob, key: str, batch: Batch) -> None:
+        if job.promises.pop(key, None) is not None:
+            batch.changes.promises[job.id, key] = None
+
+    def _free(self, job: LiveJob, key: str, allocation: Allocation) -> None:
+        """Give an allocation back to where it came from."""
+        line = self.line_of(job, key)
+        is_untaken = key in job.untaken
+        job.untaken.discard(key)
+        if line is None:
+            job.untils.pop(key, None)
+            request_id = job.requests.pop(key, None)
+            if request_id is not None:
+                self.planning.give_back(request_id, None if is_untaken else allocation)
+        elif not is_untaken:
+            line.give_back(allocation)
+
+
+def _looks_around(unit: Unit) -> bool:
+    """Whether where its copies go depends on where others are."""
+    placement = unit.policies.placement
+    return placement is not None and bool(placement.near or placement.apart or placement.spread)
+
+
+def _is_worth_telling(before: float | None, after: float | None, now: float) -> bool:
+    if before is None or after is None or after > before:
+        return True
+    return before - after > max(60.0, 0.05 * (before - now))
+
+
+def _moved(before: float, after: float | None, cause: str) -> str:
+    if after is None:
+        return f"it cannot be said any more by when it starts: {cause}"
+    return f"it starts up to {after - before:.0f} s later than promised: {cause}"
