@@ -40,6 +40,7 @@ class History:
         queues=("batch",),
         machine=None,
         look=None,
+        tolerance=0.001,
     ):
         self._theatre = theatre
         self._random = random.Random(seed)
@@ -49,7 +50,7 @@ class History:
         self._queues = queues
         self._machine = machine or {"cores": 4}
         self._look = look
-        self.witness = Witness()
+        self.witness = Witness(tolerance)
         self.jobs: list[str] = []
         self.found: list[str] = []
 

@@ -223,11 +223,31 @@ class TestRestarts:
 
         asyncio.run(scenes())
 
-    @pytest.mark.parametrize("seed", range(6))
+    @pytest.mark.parametrize("seed", range(4))
     def test_random_histories_with_restarts_break_no_promise(self, theatre, seed):
         machine = ({"cores": 1}, {"cores": 4}, {"nodes": 2, "cores": 2})[seed % 3]
         history = History(theatre, seed, acts=True, restarts=3, machine=machine)
         assert asyncio.run(history.play(60)).found == []
+
+    @pytest.mark.parametrize("seed", range(10, 12))
+    def test_nor_where_each_look_at_the_clock_takes_its_time(self, sqlite_url, tmp_path, seed):
+        theatre = Theatre(sqlite_url, tmp_path, tick=1e-4)
+        history = History(theatre, seed, restarts=3, machine={"nodes": 2, "cores": 2}, tolerance=0.5)
+        assert asyncio.run(history.play(60)).found == []
+
+    def test_what_runs_is_planned_with_as_before(self, sqlite_url, tmp_path):
+        theatre = Theatre(sqlite_url, tmp_path, tick=1e-3)
+
+        async def scenes():
+            async with theatre.stage(cores=1) as stage:
+                await stage.submit(document(1, 600))
+                jobs = [await stage.submit(document(1, seconds)) for seconds in (60, 40, 20)]
+                before = told(stage, *jobs)
+            for _ in range(3):
+                async with theatre.stage(cores=1) as stage:
+                    assert told(stage, *jobs) == before
+
+        asyncio.run(scenes())
 
     def test_fewer_nodes_move_promises_with_a_cause(self, theatre):
         async def scenes():

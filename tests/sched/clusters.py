@@ -25,6 +25,8 @@ Held = dict[str, dict[str, float]]
 WHOLE = "whole"
 EXCUSES = ("node ", "maintenance", "reservation", "ran longer", "queue")
 """What a guarantee that moves later must be blamed on."""
+PUNCTUAL = 1.0
+"""Who starts less than so many seconds late is in time, and is over when it was to be."""
 
 # -- builders ----------------------------------------------------------------------------------------------
 
@@ -296,10 +298,10 @@ class Site:
         request = self.waiting.pop(start.id)
         self._check_gang(request, start.placed)
         self._check_ground(request, start.placed, start.until)
-        if start.until != self.now + request.limit:
+        if not self.now - PUNCTUAL < start.until - request.limit <= self.now and start.until < inf:
             raise Wrong(f"{start.id} may run until {start.until}, not for all of its limit")
         promised = self.guarantees.pop(start.id, inf)
-        if promised < self.now:
+        if promised <= self.now - PUNCTUAL:
             raise Wrong(f"{start.id} was promised {promised} and starts {self.now}")
         if self.now < request.earliest:
             raise Wrong(f"{start.id} starts {self.now}, before {request.earliest}")

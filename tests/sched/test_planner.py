@@ -90,7 +90,6 @@ def test_a_node_with_a_job_of_its_own_takes_nobody_else():
     assert site.starts == {"a": 0, "b": 10}
 
 
-@pytest.mark.xfail(strict=True, reason="who needs nothing is not counted on a node")
 def test_one_who_needs_nothing_is_kept_from_a_node_that_somebody_has_alone():
     site = Site(equal_nodes(1))
     site.asks("a", whole(), limit=10)
@@ -99,7 +98,6 @@ def test_one_who_needs_nothing_is_kept_from_a_node_that_somebody_has_alone():
     assert site.starts == {"a": 0, "b": 10}
 
 
-@pytest.mark.xfail(strict=True, reason="a node without amounts cannot be taken as a whole")
 def test_a_node_that_says_nothing_of_itself_takes_one_job_that_wants_it_alone():
     site = Site([ClusterNode(name="n1")])
     site.asks("a", whole(), limit=10)
@@ -497,7 +495,6 @@ def test_one_behind_the_reservations_starts_at_its_earliest_moment():
     assert site.starts["later"] == 50
 
 
-@pytest.mark.xfail(strict=True, reason="`latest` is not looked at")
 def test_nothing_is_promised_after_its_latest_start():
     site = Site(equal_nodes(1))
     site.asks("x", cores(4))
@@ -506,7 +503,6 @@ def test_nothing_is_promised_after_its_latest_start():
     assert site.planner.promise("a").guaranteed_by is None
 
 
-@pytest.mark.xfail(strict=True, reason="`together` is not looked at")
 def test_connected_requests_start_together():
     site = Site(equal_nodes(1))
     site.asks("x", cores(3))

@@ -344,18 +344,22 @@ def test_the_first_of_those_who_wait_have_guarantees(cluster, depth, history):
 # -- trying out --------------------------------------------------------------------------------------------
 
 
-def state_of(planner):
-    """All that decides about what comes next."""
+def state_of(planner, kinds):
+    """All that decides about what comes next, of so many kinds of resources."""
     rows = [
-        (row.free[:], row.is_open, row.profile.times[:], [column[:] for column in row.profile.columns])
+        (row.free[:kinds], row.is_open, row.profile.times[:], [column[:] for column in row.profile.columns[:kinds]])
         for row in planner.timeline.rows
     ]
     entries = {
-        id_: (entry.guaranteed, entry.spot, entry.end, entry.is_running, entry.tested, entry.cause)
-        for id_, entry in planner._entries.items()
+        id_: (entry.guaranteed, entry.spot, entry.end, entry.is_running, entry.tested, entry.cause, entry.window)
+        for id_, entry in planner.entries.items()
     }
-    lanes = [([entry.request.id for entry in lane.waiting], lane.seen, lane.is_stale) for lane in planner.lanes]
-    return rows, entries, lanes, planner._news, list(planner._ends), list(planner._dues), len(planner._log)
+    lanes = [
+        ([entry.request.id for entry in lane.waiting], list(lane.reserved), lane.seen, lane.is_stale, lane.barrier)
+        for lane in planner.lanes
+    ]
+    bounds = [(bound.profile.times[:], [column[:] for column in bound.profile.columns]) for bound in planner._bounds]
+    return rows, entries, lanes, bounds, planner.book.news, planner.book.releases.count, planner.next_due(0)
 
 
 @few
@@ -363,9 +367,10 @@ def state_of(planner):
 def test_trying_out_changes_nothing_and_says_what_will_be_promised(cluster, history, shape, wishes):
     site = play(cluster, history)
     request = site.ask("", *shape, limit=15, wishes=wishes)
-    before = state_of(site.planner)
+    kinds = len(site.planner.timeline.kinds)
+    before = state_of(site.planner, kinds)
     tried = site.planner.try_out(request, site.now)
-    assert state_of(site.planner) == before
+    assert state_of(site.planner, kinds) == before
     site.submit(request)
     site.plan()
     if request.id in site.starts:

@@ -6,6 +6,7 @@ Knows what was committed and tells the planner. Writes nothing itself: the direc
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import inf
 
 from jobman.control import happenings as h
 from jobman.control.administration import QueueInfo
@@ -167,7 +168,7 @@ class Government:
             if unit.parent is not None or not unit.alternatives:
                 continue
             request = self._floor.outline(record, unit)
-            seconds = unit.duration if unit.duration is not None else planning.scheduling.default_duration
+            seconds = inf if unit.duration is None else unit.duration
             blocked = planning.quotas.may_wait(request, seconds=seconds)
             if request.reservation:
                 self._refuse_longer(request.reservation, unit, request.limit)

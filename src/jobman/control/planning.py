@@ -77,7 +77,9 @@ class Planning:
         self.waiting: dict[str, Request] = {}
         """What has asked and has nothing yet."""
         self.due: float | None = None
-        self._planner = Planner(nodes, scheduling.queues, priority=self.priorities, bounds=self.quotas.bounds)
+        self._planner = Planner(
+            nodes, scheduling.queues, priority=self.priorities, bounds=self.quotas.bounds, firm=FAR
+        )
         usual = scheduling.queue("") or scheduling.queues[0]
         self._expectations = Expectations(nodes, usual, past)
         self._known: dict[str, Request] = {}
@@ -206,10 +208,7 @@ class Planning:
 
         def ask(planner: Planner) -> Extension:
             known = [each for each in request_ids if each in self._running]
-            answers = [planner.extend(each, seconds, now) for each in known]
-            return Extension(
-                all(answer.granted for answer in answers), min((a.largest for a in answers), default=seconds)
-            )
+            return planner.extend_all(known, seconds, now)
 
         return await self.ask(ask)
 

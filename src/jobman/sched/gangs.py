@@ -6,55 +6,48 @@ from collections.abc import Sequence
 from math import inf
 from typing import Any
 
+from jobman.sched.bounds import Bound
 from jobman.sched.profile import Pairs
+from jobman.sched.requests import Placed
 from jobman.sched.wishes import Wishes
 
 
+class Ground:
+    """The rows that suit a piece, and those it may borrow from other queues if it can start now."""
+
+    __slots__ = ("borrowed", "everywhere", "layout", "members", "own", "rows", "steps", "wide")
+
+    def __init__(self, rows: Sequence[int], borrowed: Sequence[int] = ()) -> None:
+        self.rows = tuple(rows)
+        self.borrowed = tuple(borrowed)
+        self.everywhere = self.rows + self.borrowed
+        self.own = frozenset(self.rows)
+        self.members = self.own.union(self.borrowed) if self.borrowed else self.own
+        self.wide: Any = None
+        self.steps: Any = None
+        self.layout: object = None
+        """What an outlook remembers of it: all rows, and the steps of its own rows in one layout."""
+
+
 class Piece:
-    """What goes to one node at once, how often it is wanted, and the nodes that suit it.
+    """What goes to one node at once, and how often it is wanted.
 
     `single` pieces go to a node each; the others wherever there is room. A `whole` piece wants the node for
-    itself. `borrowed` are nodes of other queues, where it may go if it can start now.
+    itself.
     """
 
-    __slots__ = (
-        "all_mask",
-        "borrowed",
-        "copies",
-        "grounds",
-        "is_row",
-        "mask",
-        "need",
-        "pairs",
-        "rows",
-        "single",
-        "wanted",
-        "whole",
-    )
+    __slots__ = ("copies", "ground", "is_row", "need", "pairs", "single", "wanted", "whole")
 
     def __init__(
-        self,
-        pairs: Pairs,
-        wanted: int,
-        copies: int,
-        rows: Sequence[int],
-        borrowed: Sequence[int],
-        *,
-        single: bool,
-        whole: bool,
+        self, pairs: Pairs, wanted: int, copies: int, ground: Ground, *, single: bool, whole: bool
     ) -> None:
         self.pairs = tuple(pairs)
         self.wanted = wanted
         self.copies = copies
-        self.rows = tuple(rows)
-        self.borrowed = tuple(borrowed)
-        self.mask: Any = None
-        self.all_mask: Any = None
-        """The rows, and with those that are borrowed, as an outlook sees them."""
-        self.grounds = frozenset(self.rows + self.borrowed)
+        self.ground = ground
         self.single = single
         self.whole = whole
-        self.is_row = len(self.rows) == 1 and not whole and not (single and wanted > 1)
+        self.is_row = len(ground.rows) == 1 and not whole and not (single and wanted > 1)
         """Whether there is but one node to look at, so that all pieces add up to one need."""
         self.need = tuple((kind, least * wanted) for kind, least in pairs) if self.is_row else self.pairs
         """What a node must have free to be of any use."""
@@ -63,41 +56,100 @@ class Piece:
 class Choice:
     """One alternative: pieces that are placed together."""
 
-    __slots__ = ("number", "pieces", "simple")
+    __slots__ = ("has_ground", "nodes", "number", "pieces", "simple")
 
     def __init__(self, number: int, pieces: Sequence[Piece], *, plain: bool) -> None:
         self.number = number
         self.pieces = tuple(pieces)
         self.simple = self.pieces[0] if plain and len(self.pieces) == 1 else None
         """Its only piece, where nothing else decides about the nodes."""
+        self.nodes = sum(piece.wanted for piece in self.pieces if piece.single)
+        self.has_ground = all(piece.ground.rows for piece in self.pieces)
+        """Whether there are nodes for each piece."""
 
 
 class Gang:
-    """All alternatives of a request. Requests that ask for the same on the same nodes share one."""
+    """All alternatives of a request. Requests that ask for the same on the same nodes, and count against the
+    same limits, share one; it remembers why none of them could start."""
 
-    __slots__ = ("amounts", "choices", "failed", "kind", "least", "seen", "sole", "wishes")
+    __slots__ = (
+        "__weakref__",
+        "bounds",
+        "choices",
+        "cold",
+        "could_ever",
+        "failed",
+        "far",
+        "far_seen",
+        "hot",
+        "is_bound",
+        "kind",
+        "lack",
+        "least",
+        "only",
+        "pieces",
+        "placed",
+        "seen",
+        "sole",
+        "warm",
+        "wishes",
+    )
 
-    def __init__(self, choices: Sequence[Choice], wishes: Wishes, amounts: dict[str, int]) -> None:
+    def __init__(self, choices: Sequence[Choice], wishes: Wishes, bounds: tuple[Bound, ...] = ()) -> None:
         self.choices = tuple(choices)
         self.wishes = wishes
-        self.amounts = amounts
-        """All that the first alternative needs, by kind; `node` counts its nodes."""
-        only = self.choices[0].simple if len(self.choices) == 1 else None
-        self.sole = only if only is not None and only.is_row and not only.borrowed else None
-        """Its one piece, where there is but one node to look at."""
-        self.kind, self.least = self.sole.need[0] if self.sole is not None and self.sole.need else (0, 0)
+        self.bounds = bounds
+        self.pieces = tuple(piece for choice in self.choices for piece in choice.pieces)
+        simple = self.choices[0].simple if len(self.choices) == 1 else None
+        is_sole = simple is not None and simple.is_row and not simple.ground.borrowed and not bounds
+        self.sole = simple if is_sole else None
+        """Its one piece, where there is but one node to look at and no limit."""
+        self.only = simple if simple is not None and simple.wanted == 1 and not bounds else None
+        """Its one piece, where one node with room is enough."""
+        self.kind, self.least = self.sole.need[0] if self.sole is not None else (0, 0)
         """What it needs first of all, there."""
+        self.placed: Placed | None = None
+        """Where it goes, if it can go nowhere else."""
+        self.could_ever: bool | None = None
+        """Whether it would find room if all nodes were empty; None where nobody has asked yet."""
+        self.far, self.far_seen = inf, -1
+        """The limit with which its start was too far away to be promised, and what had been freed then."""
+        self.revive()
+
+    def revive(self) -> None:
+        """Forget that it could not start."""
+        self.relent()
+        self.cold = inf
+        self.hot: set[int] | None = None
+        """Rows freed since it could not start with a limit of `cold` or more; None where all must be asked."""
+        self.warm = 0
+        """What had been freed when these rows were last counted."""
+
+    def relent(self) -> None:
+        """Let it try again."""
         self.failed = inf
         """The shortest limit with which it could not start, when it was last tried."""
-        self.seen = 0
-        """What had been freed until then."""
+        self.seen = -1
+        """What had been freed until then; less than nothing if it was not tried yet."""
+        self.lack = 1
+        """How many rows were missing then, at least."""
+        self.is_bound = False
+        """Whether a limit was in the way."""
 
-    def useful(self) -> tuple[Piece, ...]:
-        return tuple(piece for choice in self.choices for piece in choice.pieces)
+    def fail(self, limit: float, freed: int, lack: int) -> None:
+        """Remember that it could not start, and what had been freed until then."""
+        if self.only is not None and (self.hot is None or limit < self.cold):
+            self.hot, self.cold, self.warm = set(), limit, freed
+        if limit < self.failed:
+            self.failed = limit
+        self.seen = freed
+        self.lack = lack
 
 
 Places = dict[int, int]
 """How many pieces go to which row."""
+Holds = Sequence[tuple[int, Pairs]]
+"""What is held, by row."""
 
 
 class Spot:
@@ -105,10 +157,12 @@ class Spot:
 
     __slots__ = ("choice", "holds", "places", "start")
 
-    def __init__(
-        self, start: float, choice: int, places: Sequence[Places], holds: Sequence[tuple[int, Pairs]]
-    ) -> None:
+    def __init__(self, start: float, choice: int, places: Sequence[Places], holds: Holds) -> None:
         self.start = start
         self.choice = choice
-        self.places = tuple(places)
-        self.holds = tuple(holds)
+        self.places = places
+        self.holds = holds
+
+    @property
+    def rows(self) -> list[int]:
+        return [number for number, _ in self.holds]

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections.abc import Sequence
 from math import inf
+from typing import TYPE_CHECKING
 
 from jobman.sched.gangs import Gang, Spot
-from jobman.sched.profile import Pairs, Profile
-from jobman.sched.queues import Queue
+from jobman.sched.queues import Queue, QueueState
 from jobman.sched.requests import Request
-from jobman.sched.timeline import Timeline
 
-Bounds = Sequence[tuple[Profile, Pairs]]
-"""Limits that a request counts against, and what it takes of each."""
+if TYPE_CHECKING:
+    from jobman.sched.circles import Circle
+    from jobman.sched.compiler import Takes
+
 Key = tuple[float, int]
 _MANY = 1000
 
@@ -22,39 +22,58 @@ class Entry:
     """A request that waits or runs. With a spot it has a reservation, or runs there."""
 
     __slots__ = (
-        "bounds",
+        "after",
+        "blame",
         "cause",
+        "circle",
         "end",
         "gang",
         "guaranteed",
+        "is_plain",
         "is_running",
+        "job",
         "key",
         "lane",
         "limit",
         "request",
         "spot",
+        "takes",
         "tested",
-        "timeline",
+        "window",
     )
 
-    def __init__(
-        self, request: Request, lane: Lane, gang: Gang, timeline: Timeline, bounds: Bounds, key: Key
-    ) -> None:
+    def __init__(self, request: Request, lane: Lane, gang: Gang, key: Key) -> None:
         self.request = request
         self.lane = lane
         self.gang = gang
-        self.timeline = timeline
-        self.bounds = bounds
         self.key = key
         self.limit = request.limit
+        self.job = request.job or request.id
+        """What counts as one where jobs are counted."""
         self.spot: Spot | None = None
         self.end = inf
+        self.takes: Takes = ()
+        """What it holds of limits."""
         self.is_running = False
         self.guaranteed: float | None = None
         self.tested = 0
-        """What had been freed when it was last tried."""
+        """What had been freed when it was last tried; less than nothing to try it in any case."""
+        self.after = inf
+        """The moment from which on it was last tried, in strict order."""
         self.cause = ""
         """Why its guarantee was lost, until there is another one."""
+        self.blame = ""
+        """Why its guarantee was last revised."""
+        self.circle: Circle | None = None
+        self.window = ""
+        """The window of an advance reservation in which its spot is."""
+        self.is_plain = (
+            request.earliest == -inf
+            and request.latest == inf
+            and not request.together
+            and not request.reservation
+        )
+        """Whether it can start at any time, anywhere, by itself."""
 
     def __lt__(self, other: Entry) -> bool:
         return self.key < other.key
@@ -76,35 +95,54 @@ class Alike:
 
 
 class Lane:
-    """A queue and what waits in it."""
+    """A queue and what waits in it; or those of a queue who wait for an advance reservation."""
 
     __slots__ = (
+        "barrier",
+        "begun",
         "by_gang",
         "by_limit",
         "depth",
+        "due",
         "fresh",
+        "is_closed",
         "is_stale",
+        "lost",
+        "lost_rows",
         "queue",
+        "reservation",
         "reserved",
         "seen",
         "strict",
         "waiting",
     )
 
-    def __init__(self, queue: Queue) -> None:
+    def __init__(self, queue: Queue, reservation: str = "") -> None:
         self.queue = queue
+        self.reservation = reservation
         self.strict = queue.is_interactive
-        self.depth = inf if queue.depth is None else queue.depth
+        self.depth = inf if queue.depth is None or reservation else queue.depth
+        self.is_closed = queue.state is QueueState.CLOSED
         self.waiting: list[Entry] = []
+        self.begun: list[Entry] = []
+        """Those who have started and are still among the waiting."""
         self.by_limit: list[tuple[float, int, Entry]] | None = [] if queue.shortest_first else None
         self.by_gang: dict[Gang, Alike] | None = None
         """Those who ask for the same together, where so many wait that nobody wants to look at each."""
         self.reserved: dict[str, Entry] = {}
         """Those who wait with a reservation."""
-        self.fresh: list[Entry] = []
+        self.barrier: Entry | None = None
+        """The first to whom nothing can be promised; nobody who never ends may take its place."""
+        self.lost: list[Entry] = []
+        """Those who had one and lost it."""
+        self.lost_rows: set[int] = set()
+        """Where that was."""
+        self.due: list[Entry] = []
+        """Those with a reservation whose time has come."""
+        self.fresh: dict[str, Entry] = {}
         """What has come since the last pass."""
         self.seen = 0
-        """What had been freed until the last pass."""
+        """What had happened until the last pass."""
         self.is_stale = False
         """Whether everything must be looked at again."""
 
@@ -114,34 +152,50 @@ class Lane:
             insort(self.by_limit, (entry.limit, entry.request.number, entry))
         if self.by_gang is not None:
             self._group(self.by_gang, entry)
-        self.fresh.append(entry)
+        self.fresh[entry.request.id] = entry
 
     def leave(self, entry: Entry) -> None:
         self._take_out(entry)
-        if entry in self.fresh:
-            self.fresh.remove(entry)
+        self.fresh.pop(entry.request.id, None)
+        if entry in self.lost:
+            self.lost.remove(entry)
+        if entry in self.due:
+            self.due.remove(entry)
 
     def _take_out(self, entry: Entry) -> None:
-        del self.waiting[bisect_left(self.waiting, entry)]
+        _remove(self.waiting, entry)
         if self.by_limit is not None:
-            del self.by_limit[bisect_left(self.by_limit, (entry.limit, entry.request.number, entry))]
+            place = bisect_left(self.by_limit, (entry.limit, entry.request.number, entry))
+            while self.by_limit[place][2] is not entry:
+                place += 1
+            del self.by_limit[place]
         if self.by_gang is not None:
             alike = self.by_gang[entry.gang]
-            del alike.entries[bisect_left(alike.entries, entry)]
+            _remove(alike.entries, entry)
             alike.shortest = None
+            if not alike.entries:
+                del self.by_gang[entry.gang]
 
     def place(self, entry: Entry) -> int:
         return bisect_left(self.waiting, entry)
 
     def is_ahead(self, entry: Entry) -> bool:
         """Whether it is among the first, who get reservations."""
-        depth, waiting = self.depth, self.waiting
-        return len(waiting) <= depth or entry.key <= waiting[int(depth) - 1].key
+        depth, key = self.depth, entry.key
+        if len(self.reserved) < depth:
+            return True
+        return sum(1 for other in self.reserved.values() if other.key < key) < depth
 
-    def started(self, entries: Sequence[Entry]) -> None:
+    def lose_nothing(self) -> None:
+        """Everybody is going to be looked at: it does not matter who lost what, or whose time has come."""
+        self.lost, self.due = [], []
+        self.lost_rows = set()
+
+    def let_go(self) -> None:
         """Take those out who have started."""
-        if len(entries) * 16 < len(self.waiting):
-            for entry in entries:
+        begun, self.begun = self.begun, []
+        if len(begun) * 16 < len(self.waiting):
+            for entry in begun:
                 self._take_out(entry)
             return
         self.waiting = [entry for entry in self.waiting if not entry.is_running]
@@ -178,3 +232,11 @@ def _put(waiting: list[Entry], entry: Entry) -> None:
         insort(waiting, entry)
     else:
         waiting.append(entry)
+
+
+def _remove(waiting: list[Entry], entry: Entry) -> None:
+    """Take one out, who may have the same place as others."""
+    place = bisect_left(waiting, entry)
+    while waiting[place] is not entry:
+        place += 1
+    del waiting[place]

@@ -1,74 +1,119 @@
-"""Looking at thousands of rows at once: the profiles of a timeline as arrays."""
+"""Looking at thousands of rows at once: the profiles of a timeline as arrays.
+
+```
+ times    · │ 0  5  9  ·  · │ 0  ·  · │ 0  2  7  8  · │    the steps of all rows one after the other, each
+ amounts  · │ 4  2  6  ·  · │ 4  ·  · │ 1  4  2  4  · │    row with at least one empty step (·) at its end
+```
+
+Where a need is met from step to step, the edges of such runs are all windows there are.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from math import inf
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from jobman.sched.gangs import Piece
-
-if TYPE_CHECKING:
-    from jobman.sched.timeline import Row
+from jobman.sched.gangs import Ground, Piece, Places
+from jobman.sched.rows import Row
 
 Array = Any
-_STEPS = 8
+Found = tuple[float, Places]
+_NEVER = -(1 << 62)
+"""What there is in an empty step."""
+_CANDIDATES = 64
+_ROUNDING = 1e-5
+_FEW = 32
 
 
 class Outlook:
-    """A mirror of rows: a line of steps for each, those that changed are copied again before the next look."""
+    """A mirror of rows; those that changed are copied again before the next look."""
 
     def __init__(self, rows: Sequence[Row]) -> None:
         self._rows = rows
-        self._kinds = len(rows[0].capacity) if rows else 0
-        self._steps = _STEPS
-        self._dirty: set[int] = set(range(len(rows)))
-        self._moved: set[int] = set(range(len(rows)))
-        self._free = np.zeros((self._kinds, len(rows)), dtype=np.int64)
-        self._whole = np.array([row.capacity for row in rows], dtype=np.int64).T.reshape(
-            self._kinds, len(rows)
-        )
-        self._open = np.ones(len(rows), dtype=bool)
-        self._lay_out()
+        self._build()
 
-    def _lay_out(self) -> None:
-        count = len(self._rows)
-        self._times = np.full((self._steps, count), inf)
-        self._amounts = np.zeros((self._kinds, self._steps, count), dtype=np.int64)
-        self._dirty = set(range(count))
+    # -- copying -------------------------------------------------------------------------------------
 
-    def changed(self, number: int) -> None:
-        self._dirty.add(number)
+    def _build(self) -> None:
+        rows = self._rows
+        kinds = len(rows[0].capacity)
+        sizes = [_size(len(row.profile.times)) for row in rows]
+        total = 1 + sum(sizes)
+        room = total + total // 2
+        self._times = np.full(room, inf)
+        self._amounts = np.full((kinds, room), _NEVER, dtype=np.int64)
+        self._owner = np.zeros(room, dtype=np.int64)
+        self._free = np.zeros((kinds, len(rows)), dtype=np.int64)
+        self._whole = np.zeros((kinds, len(rows)), dtype=np.int64)
+        self._open = np.zeros(len(rows), dtype=bool)
+        self._sizes = sizes
+        self._used = [0] * len(rows)
+        self._offsets = np.concatenate([[1], 1 + np.cumsum(sizes)[:-1]]).astype(np.int64)
+        self._owner[1:total] = np.repeat(np.arange(len(rows)), sizes)
+        self._end = total
+        self._layout = object()
+        """Another one when steps are moved to another place."""
+        self._changed = set(range(len(rows)))
+        self._moved = set(range(len(rows)))
 
-    def moved(self, number: int) -> None:
-        self._moved.add(number)
+    def changed(self, numbers: Iterable[int]) -> None:
+        """What is planned on these rows is not what it was."""
+        self._changed.update(numbers)
+
+    def moved(self, numbers: Iterable[int]) -> None:
+        """What is free on these rows now is not what it was."""
+        self._moved.update(numbers)
 
     def stale(self, now: float) -> list[int]:
         """Rows of which a step is over."""
         self._refresh()
-        return np.flatnonzero(self._times[1] <= now).tolist()
-
-    # -- copying -------------------------------------------------------------------------------------
+        found: list[int] = np.flatnonzero(self._times[self._offsets + 1] <= now).tolist()
+        return found
 
     def _refresh(self) -> None:
-        while self._dirty:
-            dirty, self._dirty = self._dirty, set()
-            longest = max(len(self._rows[number].profile.times) for number in dirty)
-            if longest > self._steps:
-                self._steps = max(longest, 2 * self._steps)
-                self._lay_out()
-                continue
-            times, amounts = self._times, self._amounts
-            for number in dirty:
-                profile = self._rows[number].profile
-                steps = len(profile.times)
-                times[:steps, number] = profile.times
-                times[steps:, number] = inf
-                for kind, column in enumerate(profile.columns):
-                    amounts[kind, :steps, number] = column
-                    amounts[kind, steps:, number] = column[-1]
+        while self._changed:
+            changed, self._changed = self._changed, set()
+            for number in changed:
+                if not self._copy(number, self._rows[number]):
+                    self._build()
+                    break
+
+    def _copy(self, number: int, row: Row) -> bool:
+        """Copy the steps of a row; False where there is no room for them."""
+        profile = row.profile
+        steps = len(profile.times)
+        if steps >= self._sizes[number] and not self._move(number, steps):
+            return False
+        begin = int(self._offsets[number])
+        end = begin + steps
+        self._times[begin:end] = profile.times
+        for column, amounts in zip(profile.columns, self._amounts, strict=True):
+            amounts[begin:end] = column
+        used = self._used[number]
+        if used > steps:
+            self._times[end : begin + used] = inf
+            self._amounts[:, end : begin + used] = _NEVER
+        self._used[number] = steps
+        return True
+
+    def _move(self, number: int, steps: int) -> bool:
+        """Give a row that has outgrown its place another one, behind all others."""
+        size = _size(steps)
+        begin, end = self._end, self._end + size
+        if end > len(self._times):
+            return False
+        old = int(self._offsets[number])
+        self._times[old : old + self._used[number]] = inf
+        self._amounts[:, old : old + self._used[number]] = _NEVER
+        self._owner[begin:end] = number
+        self._offsets[number] = begin
+        self._sizes[number], self._used[number] = size, 0
+        self._end = end
+        self._layout = object()
+        return True
 
     def _refresh_free(self) -> None:
         if self._moved:
@@ -76,183 +121,217 @@ class Outlook:
                 row = self._rows[number]
                 self._free[:, number] = row.free
                 self._open[number] = row.is_open
+                self._whole[:, number] = 0
+                for kind, units in row.whole:
+                    self._whole[kind, number] = units
             self._moved = set()
 
-    def _mask(self, piece: Piece) -> Array:
-        """The rows that suit a piece."""
-        if piece.mask is None:
-            piece.mask = self._marked(piece.rows)
-            piece.all_mask = self._marked(piece.rows + piece.borrowed)
-        return piece.mask
+    # -- what is free now ----------------------------------------------------------------------------
 
-    def _marked(self, rows: Sequence[int]) -> Array:
-        mask = np.zeros(len(self._rows), dtype=bool)
-        mask[list(rows)] = True
-        return mask
-
-    # -- looking -------------------------------------------------------------------------------------
-
-    def open_now(self, piece: Piece) -> list[int]:
-        """The rows with room for a piece now, in order; those that are borrowed come last."""
+    def open_now(self, piece: Piece) -> Array:
+        """The rows with room for a piece in what is free now; those that are borrowed come last."""
         self._refresh_free()
-        self._mask(piece)
-        fits = piece.all_mask & self._open
-        for kind, least in self._needs(piece):
-            fits &= self._free[kind] >= least
-        found: list[int] = np.flatnonzero(fits).tolist()
-        if piece.borrowed:
-            own = set(piece.rows)
-            found.sort(key=lambda number: number not in own)
-        return found
-
-    def open_at(self, piece: Piece, at: float) -> list[int]:
-        """The rows with room for a piece at a moment, in order."""
-        self._refresh()
-        step = (self._times <= at).sum(axis=0) - 1
-        np.maximum(step, 0, out=step)
-        every = np.arange(len(self._rows))
-        fits = self._mask(piece).copy()
-        for kind, least in self._needs(piece):
-            fits &= self._amounts[kind, step, every] >= least
-        found: list[int] = np.flatnonzero(fits).tolist()
-        return found
-
-    def pick(self, piece: Piece, start: float, end: float, *, really: bool) -> dict[int, int] | None:
-        """The first rows with enough room between them, all the time from one moment to another."""
-        self._refresh()
-        mask = self._mask(piece)
-        fits = mask.copy()
-        room = None if piece.single else np.full(len(self._rows), piece.wanted, dtype=np.int64)
-        if really:
-            self._refresh_free()
-            fits = piece.all_mask & self._open
-            for kind, least in self._needs(piece):
-                fits &= self._free[kind] >= least
-            if room is not None and not piece.whole:
-                for kind, least in piece.pairs:
-                    np.minimum(room, self._free[kind] // least, out=room)
-        times = self._times
-        for step in range(self._steps):
-            inside = times[step] < end
-            if not inside.any():
-                break
-            if step + 1 < self._steps:
-                inside &= times[step + 1] > start
-            for kind, least in self._needs(piece):
-                fits &= ~inside | (self._amounts[kind, step] >= least)
-                if room is not None and not piece.whole:
-                    np.minimum(room, np.where(inside, self._amounts[kind, step] // least, room), out=room)
-        if room is not None and piece.whole:
+        fits = self._wide(piece.ground) & self._open
+        if piece.whole:
+            fits &= (self._free >= self._whole).all(axis=0)
+        else:
             for kind, least in piece.pairs:
-                np.minimum(room, self._whole[kind] // least, out=room)
-        return self._first(piece, fits, room)
-
-    def _first(self, piece: Piece, fits: Array, room: Array | None) -> dict[int, int] | None:
+                fits &= self._free[kind] >= least
         found = np.flatnonzero(fits)
-        if piece.borrowed:
-            own = self._mask(piece)[found]
-            found = np.concatenate([found[own], found[~own]])
-        if room is None:
-            if found.size < piece.wanted:
-                return None
-            return dict.fromkeys(found[: piece.wanted].tolist(), 1)
-        places: dict[int, int] = {}
-        left = piece.wanted
-        for number in found.tolist():
-            count = min(left, int(room[number]))
-            if count > 0:
-                places[number] = count
-                left -= count
-                if not left:
-                    return places
+        if piece.ground.borrowed:
+            own = np.zeros(len(self._rows), dtype=bool)
+            own[list(piece.ground.rows)] = True
+            found = np.concatenate([found[own[found]], found[~own[found]]])
+        return found
+
+    def count_now(self, piece: Piece, numbers: Sequence[int]) -> int:
+        """On how many of these rows a piece finds room in what is free now."""
+        self._refresh_free()
+        among = np.array(numbers)
+        fits = self._open[among] & self._wide(piece.ground)[among]
+        for kind, least in piece.pairs:
+            fits &= self._free[kind, among] >= least
+        return int(fits.sum())
+
+    def _wide(self, ground: Ground) -> Array:
+        if ground.wide is None:
+            ground.wide = np.zeros(len(self._rows), dtype=bool)
+            ground.wide[list(ground.everywhere)] = True
+        return ground.wide
+
+    # -- what will be --------------------------------------------------------------------------------
+
+    def _views(self) -> tuple[Array, Array, Array]:
+        """Times, amounts and rows of all steps."""
+        self._refresh()
+        end = self._end
+        return self._times[:end], self._amounts[:, :end], self._owner[:end]
+
+    def _fit(self, piece: Piece, amounts: Array, owner: Array) -> Array:
+        """Steps in which a piece finds room."""
+        if piece.whole:
+            self._refresh_free()
+            fit = (amounts >= self._whole[:, owner]).all(axis=0)
+        else:
+            (kind, least), *others = piece.pairs
+            fit = amounts[kind] >= least
+            for kind, least in others:
+                fit &= amounts[kind] >= least
+        mask = self._steps_of(piece.ground, owner)
+        if mask is not None:
+            fit &= mask
+        return fit
+
+    def _steps_of(self, ground: Ground, owner: Array) -> Array:
+        """The steps of its own rows; None where all are."""
+        if len(ground.rows) == len(self._rows):
+            return None
+        if ground.layout is not self._layout or len(ground.steps) != len(owner):
+            own = np.zeros(len(self._rows), dtype=bool)
+            own[list(ground.rows)] = True
+            ground.steps = own[owner]
+            ground.layout = self._layout
+        return ground.steps
+
+    def fitting(self, piece: Piece, numbers: Array, start: float, end: float) -> Array:
+        """Those of some rows on which a piece finds room all the time in between."""
+        times, amounts, owner = self._views()
+        if piece.whole:
+            fit = self._fit(piece, amounts, owner)
+        else:
+            (kind, least), *others = piece.pairs
+            fit = amounts[kind] >= least
+            for kind, least in others:
+                fit &= amounts[kind] >= least
+        lacking = ~fit[:-1] & (times[:-1] < end) & (times[1:] > start)
+        good = np.ones(len(self._rows), dtype=bool)
+        good[owner[:-1][lacking]] = False
+        return numbers[good[numbers]]
+
+    def changes(self, after: float) -> list[float]:
+        """All moments behind another at which something changes, in order."""
+        times, _, _ = self._views()
+        found: list[float] = np.unique(times[(times > after) & (times < inf)]).tolist()
+        return found
+
+    # -- the first moment ----------------------------------------------------------------------------
+
+    def earliest(
+        self, piece: Piece, limit: float, after: float, before: float = inf, own: Collection[int] = ()
+    ) -> Found | None:
+        """The first moment before another at which enough rows have room for all of a limit, and these rows.
+
+        `own` are rows where the piece has its place already, from `before` on.
+        """
+        if piece.single or piece.wanted == 1:
+            return self._of_rows(piece, limit, after, before, own)
+        return self._of_slots(piece, limit, after, before)
+
+    def _of_rows(
+        self, piece: Piece, limit: float, after: float, before: float, own: Collection[int]
+    ) -> Found | None:
+        """Each row counts once: from when to when could it begin?"""
+        times, amounts, owner = self._views()
+        fit = self._fit(piece, amounts, owner)
+        edges = np.flatnonzero(fit[1:] != fit[:-1]) + 1
+        begin, until = np.maximum(times[edges[::2]], after), times[edges[1::2]]
+        rows = owner[edges[::2]]
+        if own:
+            mine = np.zeros(len(self._rows), dtype=bool)
+            mine[list(own)] = True
+            until = np.where(mine[rows] & (until >= before), inf, until)
+        good = (begin + limit <= until) & (begin < before)
+        begin, until, rows = begin[good], until[good], rows[good]
+        for at in _moments(begin, until, limit, piece.wanted):
+            there = rows[(begin <= at) & (at + limit <= until)]
+            if there.size >= piece.wanted:
+                there.sort()
+                return at, dict.fromkeys(there[: piece.wanted].tolist(), 1)
         return None
 
-    def next_change(self, at: float) -> float:
-        self._refresh()
-        later = self._times[self._times > at]
-        return float(later.min()) if later.size else inf
+    def _of_slots(self, piece: Piece, limit: float, after: float, before: float) -> Found | None:
+        """A row counts as often as pieces find room on it: at a moment, and then for all of the limit."""
+        times, amounts, owner = self._views()
+        room = self._room(piece, amounts, owner)
+        more = np.diff(room, prepend=0)
+        real = (times < inf) & (more != 0)
+        moments, more = np.maximum(times[real], after), more[real]
+        order = np.argsort(moments, kind="stable")
+        moments, total = moments[order], np.cumsum(more[order])
+        if not moments.size:
+            return None
+        is_last = np.append(moments[1:] != moments[:-1], True)
+        enough = moments[(total >= piece.wanted) & is_last & (moments < before)]
+        for at in spaced(enough.tolist()):
+            places = self._filled(piece, room, at, at + limit)
+            if places is not None:
+                return at, places
+        return None
 
-    def _needs(self, piece: Piece) -> Iterable[tuple[int, Any]]:
-        if not piece.whole:
-            return piece.pairs
-        return [(kind, self._whole[kind]) for kind in range(self._kinds)]
-
-    def earliest(self, piece: Piece, limit: float, after: float) -> float:
-        """The first moment at which enough rows may have room for all of a limit."""
-        self._refresh()
-        if piece.single or piece.wanted == 1:
-            return self._of_rows(piece, limit, after)
-        return self._of_slots(piece, limit, after)
-
-    def _of_rows(self, piece: Piece, limit: float, after: float) -> float:
-        """Each row counts once: from when to when could it begin?"""
-        steps = self._steps
-        fit = np.broadcast_to(self._mask(piece), self._times.shape).copy()
-        for kind, least in self._needs(piece):
-            fit &= self._amounts[kind] >= least
-        until = np.where(fit[-1], inf, -inf)
-        starts: list[Array] = []
-        ends: list[Array] = []
-        for step in range(steps - 1, -1, -1):
-            if step < steps - 1:
-                until = np.where(fit[step + 1], until, self._times[step + 1])
-            begins = fit[step] if step == 0 else fit[step] & ~fit[step - 1]
-            here = np.flatnonzero(begins & (self._times[step] < inf))
-            if here.size:
-                start = np.maximum(self._times[step][here], after)
-                end = until[here]
-                long_enough = end >= start + limit
-                starts.append(start[long_enough])
-                ends.append(end[long_enough] - limit if limit < inf else np.full(long_enough.sum(), inf))
-        if not starts:
-            return inf
-        start, last = np.concatenate(starts), np.concatenate(ends)
-        if start.size < piece.wanted:
-            return inf
-        if piece.wanted == 1:
-            return float(start.min())
-        start.sort()
-        last.sort()
-        count = np.searchsorted(start, start, "right") - np.searchsorted(last, start, "left")
-        enough = np.flatnonzero(count >= piece.wanted)
-        return float(start[enough[0]]) if enough.size else inf
-
-    def _of_slots(self, piece: Piece, limit: float, after: float) -> float:
-        """A row counts as often as pieces find room on it from a step on: never too few."""
-        steps, times = self._steps, self._times
-        room = np.broadcast_to(np.where(self._mask(piece), piece.wanted, 0), times.shape).copy()
+    def _room(self, piece: Piece, amounts: Array, owner: Array) -> Array:
+        """How many pieces find room in each step, up to as many as are wanted."""
+        room = np.full(len(owner), piece.wanted, dtype=np.int64)
         if piece.whole:
-            fit = np.ones(times.shape, dtype=bool)
-            for kind in range(self._kinds):
-                fit &= self._amounts[kind] >= self._whole[kind]
+            self._refresh_free()
             for kind, least in piece.pairs:
-                np.minimum(room, self._whole[kind] // least, out=room)
-            room *= fit
+                if least:
+                    np.minimum(room, self._whole[kind, owner] // least, out=room)
         else:
             for kind, least in piece.pairs:
                 if least:
-                    np.minimum(room, self._amounts[kind] // least, out=room)
+                    np.minimum(room, amounts[kind] // least, out=room)
         np.maximum(room, 0, out=room)
-        least_of = room.copy()
-        for step in range(steps):
-            until = np.maximum(times[step], after) + limit
-            for later in range(step + 1, steps):
-                inside = times[later] < until
-                if not inside.any():
-                    break
-                np.minimum(least_of[step], np.where(inside, room[later], piece.wanted), out=least_of[step])
-        over = np.vstack([times[1:], np.full((1, times.shape[1]), inf)]) <= after
-        least_of[over] = 0
-        begins = np.where(over, after, np.maximum(times, after))
-        before = np.vstack([np.zeros((1, times.shape[1]), dtype=np.int64), least_of[:-1]])
-        change = (least_of - before).ravel()
-        moments = begins.ravel()
-        real = (moments < inf) & (change != 0)
-        moments, change = moments[real], change[real]
-        order = np.argsort(moments, kind="stable")
-        moments, total = moments[order], np.cumsum(change[order])
-        if not moments.size:
-            return inf
-        last_of_moment = np.append(moments[1:] != moments[:-1], True)
-        enough = np.flatnonzero((total >= piece.wanted) & last_of_moment)
-        return float(moments[enough[0]]) if enough.size else inf
+        room[~self._fit(piece, amounts, owner)] = 0
+        return room
+
+    def _filled(self, piece: Piece, room: Array, start: float, end: float) -> Places | None:
+        """Fill rows, the first as far as it goes and then the next, all the time in between."""
+        times, _, owner = self._views()
+        inside = np.flatnonzero((times[:-1] < end) & (times[1:] > start))
+        rows = owner[inside]
+        firsts = np.flatnonzero(np.diff(rows, prepend=-1))
+        rooms = np.minimum.reduceat(room[inside], firsts)
+        rows = rows[firsts]
+        order = np.argsort(rows)
+        rows, rooms = rows[order], rooms[order]
+        total = np.cumsum(rooms)
+        if total[-1] < piece.wanted:
+            return None
+        last = int(np.searchsorted(total, piece.wanted))
+        taken = rooms[: last + 1]
+        taken[-1] -= total[last] - piece.wanted
+        return {
+            row: count for row, count in zip(rows[: last + 1].tolist(), taken.tolist(), strict=True) if count
+        }
+
+
+def _size(steps: int) -> int:
+    """The room for so many steps, with some to spare."""
+    return steps + steps // 2 + 4
+
+
+def _moments(begin: Array, until: Array, limit: float, wanted: int) -> Iterator[float]:
+    """The moments at which enough windows are open, by their number: never too few."""
+    if begin.size < wanted:
+        return
+    if wanted == 1:
+        yield float(begin.min())
+        return
+    begin = np.sort(begin)
+    last = np.full(until.size, inf) if limit == inf else np.sort(until) - limit + _ROUNDING
+    for first in range(wanted - 1, begin.size, _CANDIDATES):
+        moments = begin[first : first + _CANDIDATES]
+        count = np.searchsorted(begin, moments, "right") - np.searchsorted(last, moments, "left")
+        yield from np.unique(moments[count >= wanted]).tolist()
+
+
+def spaced(moments: Sequence[float]) -> Iterator[float]:
+    """The first moments, and ever fewer of those behind them, where it does not matter so much."""
+    yield from moments[:_FEW]
+    place, step = _FEW, 2
+    while place < len(moments) - 1:
+        yield moments[place]
+        place += step
+        step += step // 2
+    if len(moments) > _FEW:
+        yield moments[-1]

@@ -87,8 +87,8 @@ class Profile:
     def earliest(self, pairs: Pairs, duration: float, after: float, before: float = inf) -> float:
         """The first moment from which a need can be met for so long; `inf` for never.
 
-        With `before`, only starts before that moment count, and from then on there is room: for one that has a
-        place there already.
+        With `before`, only starts before that moment count, and from then on there is room: for one that has
+        a place there already.
         """
         if len(pairs) != 1:
             return self._earliest_of_many(pairs, duration, after, before)
@@ -121,11 +121,11 @@ class Profile:
 
     def _earliest_of_many(self, pairs: Pairs, duration: float, after: float, before: float) -> float:
         times = self.times
-        place = max(bisect_right(times, after) - 1, 0)
+        first = max(bisect_right(times, after) - 1, 0)
         start = after
         end = -inf
         columns = [(self.columns[kind], least) for kind, least in pairs]
-        for place in range(place, len(times)):
+        for place in range(first, len(times)):
             if times[place] >= end > -inf:
                 return start
             for column, least in columns:

@@ -9,70 +9,66 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from math import inf
 
 from jobman.plan.nodes import ClusterNode
 from jobman.plan.satisfy import FORGIVEN
-from jobman.sched.balance import Balance
 from jobman.sched.capacity import to_units
-from jobman.sched.gangs import Choice, Gang, Piece, Places, Spot
-from jobman.sched.outlook import Outlook
-from jobman.sched.profile import Pairs, Profile
-from jobman.sched.wishes import Neighbours, Wishes, domain
+from jobman.sched.gangs import Choice, Gang, Holds, Piece, Places, Spot
+from jobman.sched.outlook import Outlook, spaced
+from jobman.sched.rows import ENDLESS, Row
+from jobman.sched.seating import Seating
+from jobman.sched.wishes import Wishes
 
-ENDLESS = 1 << 60
 FEW = 8
 """Up to so many nodes are looked at one by one."""
-
-
-class Row:
-    """A node: what it has, what of it is free now, and what will be when."""
-
-    __slots__ = ("capacity", "free", "is_open", "name", "node", "profile", "whole")
-
-    def __init__(self, node: ClusterNode, capacity: list[int], free: list[int] | None = None) -> None:
-        self.name = node.name
-        self.node = node
-        self.capacity = capacity
-        self.free = list(capacity) if free is None else free
-        self.profile = Profile(capacity)
-        self.whole: Pairs = tuple((kind, units) for kind, units in enumerate(capacity) if 0 < units < ENDLESS)
-        self.is_open = True
-        """Whether anything may start there now."""
+_SOME = 32
+PLACE = " place"
+"""A kind that no shape names: what needs nothing takes a place, and who is alone takes all of them."""
+_PLACES = 1 << 40
 
 
 class Timeline:
     """All rows. The same questions in the same order get the same answers."""
 
-    def __init__(self, nodes: Sequence[ClusterNode], kinds: Sequence[str]) -> None:
+    def __init__(self, nodes: Sequence[ClusterNode]) -> None:
+        kinds = dict.fromkeys(kind for node in nodes for kind in node.amounts)
         self.kinds = {kind: number for number, kind in enumerate(kinds)}
-        self.rows = [Row(node, self._capacity(node)) for node in nodes]
+        self.rows = [Row(node, [self._units(node, kind) for kind in self.kinds]) for node in nodes]
         self.numbers = {row.name: number for number, row in enumerate(self.rows)}
+        self.lack = 1
+        """How many rows were missing, at least, when somebody could not start now."""
+        self._seating = Seating(self)
+        self._look()
+
+    def _look(self) -> None:
         self._outlook = Outlook(self.rows) if len(self.rows) > FEW else None
         self._sole = self.rows[0].profile if len(self.rows) == 1 else None
 
-    @classmethod
-    def annex(cls, base: Timeline, numbers: Sequence[int], start: float, end: float) -> Timeline:
-        """The same nodes as some of another's, there only from one moment to another; what is free now is shared."""
-        annex = cls((), list(base.kinds))
-        for number in numbers:
-            row = base.rows[number]
-            copy = Row(row.node, row.capacity, row.free)
-            copy.profile.take(-inf, start, row.whole)
-            if end != inf:
-                copy.profile.take(end, inf, row.whole)
-            annex.rows.append(copy)
-        annex.numbers = {row.name: number for number, row in enumerate(annex.rows)}
-        annex._outlook = Outlook(annex.rows) if len(annex.rows) > FEW else None
-        return annex
+    def _units(self, node: ClusterNode, kind: str) -> int:
+        if kind in node.amounts:
+            return to_units(kind, node.amounts[kind])
+        return ENDLESS if kind == FORGIVEN else 0
 
-    def _capacity(self, node: ClusterNode) -> list[int]:
-        missing = {FORGIVEN: ENDLESS}
-        return [
-            to_units(kind, node.amounts[kind]) if kind in node.amounts else missing.get(kind, 0)
-            for kind in self.kinds
-        ]
+    def add(self, node: ClusterNode) -> int:
+        """One more row, with all the kinds it brings along."""
+        for kind in node.amounts:
+            self.know(kind)
+        capacity = [_PLACES if kind == PLACE else self._units(node, kind) for kind in self.kinds]
+        self.rows.append(Row(node, capacity))
+        self.numbers[node.name] = len(self.rows) - 1
+        self._look()
+        return len(self.rows) - 1
+
+    def know(self, kind: str) -> int:
+        """The number of a kind, which is counted from now on."""
+        if kind not in self.kinds:
+            self.kinds[kind] = len(self.kinds)
+            for row in self.rows:
+                row.learn(_PLACES if kind == PLACE else self._units(row.node, kind))
+            self._look()
+        return self.kinds[kind]
 
     # -- changing ------------------------------------------------------------------------------------
 
@@ -80,299 +76,346 @@ class Timeline:
         """Drop what is over."""
         if self._sole is not None:
             self._sole.forget(now)
-        elif self._outlook is not None:
-            for number in self._outlook.stale(now):
-                self.rows[number].profile.forget(now)
-                self._outlook.changed(number)
-        else:
-            for row in self.rows:
-                row.profile.forget(now)
+            return
+        numbers: Iterable[int] = range(len(self.rows))
+        if self._outlook is not None:
+            numbers = self._outlook.stale(now)
+            self._outlook.changed(numbers)
+        for number in numbers:
+            self.rows[number].profile.forget(now)
 
-    def plan(self, holds: Iterable[tuple[int, Pairs]], start: float, end: float) -> None:
+    def plan(self, holds: Holds, start: float, end: float) -> None:
         """Take something for later."""
-        outlook = self._outlook
+        rows = self.rows
         for number, pairs in holds:
-            self.rows[number].profile.take(start, end, pairs)
-            if outlook is not None:
-                outlook.changed(number)
+            rows[number].profile.change(start, end, pairs, -1)
+        if self._outlook is not None:
+            self._outlook.changed([number for number, _ in holds])
 
-    def unplan(self, holds: Iterable[tuple[int, Pairs]], start: float, end: float) -> None:
-        outlook = self._outlook
+    def unplan(self, holds: Holds, start: float, end: float) -> None:
+        rows = self.rows
         for number, pairs in holds:
-            self.rows[number].profile.give(start, end, pairs)
-            if outlook is not None:
-                outlook.changed(number)
+            rows[number].profile.change(start, end, pairs, 1)
+        if self._outlook is not None:
+            self._outlook.changed([number for number, _ in holds])
 
-    def hold(self, holds: Iterable[tuple[int, Pairs]], sign: int = -1) -> None:
+    def hold(self, holds: Holds, sign: int = -1) -> None:
         """Take something now, or give it back."""
-        outlook = self._outlook
         for number, pairs in holds:
             free = self.rows[number].free
             for kind, units in pairs:
                 free[kind] += sign * units
-            if outlook is not None:
-                outlook.moved(number)
+        if self._outlook is not None:
+            self._outlook.moved([number for number, _ in holds])
 
     def opened(self, number: int, *, is_open: bool) -> None:
         self.rows[number].is_open = is_open
-        if self._outlook is not None:
-            self._outlook.moved(number)
+        self.touched(number)
 
-    # -- finding room --------------------------------------------------------------------------------
+    def touched(self, number: int) -> None:
+        """Something about a row has changed."""
+        if self._outlook is not None:
+            self._outlook.changed((number,))
+            self._outlook.moved((number,))
+
+    def closing(self, numbers: Iterable[int]) -> Holds:
+        """What is planned to close rows."""
+        return [(number, self.rows[number].closing) for number in numbers]
+
+    # -- now -----------------------------------------------------------------------------------------
 
     def now(self, gang: Gang, limit: float, at: float) -> Spot | None:
         """Where a gang can start now: the first alternative for which there is room."""
         sole = gang.sole
         if sole is not None:
-            row = self.rows[sole.rows[0]]
+            number = sole.ground.rows[0]
+            row = self.rows[number]
             free = row.free
             for kind, least in sole.need:
                 if free[kind] < least:
                     return None
             if not row.is_open or not row.profile.fits(sole.need, at, at + limit):
                 return None
-            number = sole.rows[0]
             return Spot(at, 0, ({number: sole.wanted},), ((number, sole.need),))
+        lack = ENDLESS
         for choice in gang.choices:
-            places = self._choose(choice, gang.wishes, at, at + limit, really=True)
-            if places is not None:
-                return self.spot(at, choice, places, gang.wishes)
+            spot = self.now_as(gang, choice, limit, at)
+            if spot is not None:
+                return spot
+            lack = min(lack, self.lack)
+        self.lack = lack
         return None
 
-    def earliest(self, gang: Gang, limit: float, after: float) -> Spot | None:
-        """The first moment at which a gang finds room for all of its time; the first alternative among equals."""
-        sole = gang.sole
-        if sole is not None:
-            number = sole.rows[0]
-            start = self.rows[number].profile.earliest(sole.need, limit, after)
-            if start == inf:
-                return None
-            return Spot(start, 0, ({number: sole.wanted},), ((number, sole.need),))
-        best: Spot | None = None
-        for choice in gang.choices:
-            found = self._earliest(choice, gang.wishes, limit, after, inf if best is None else best.start)
-            best = found or best
-        return best
+    def now_as(self, gang: Gang, choice: Choice, limit: float, at: float) -> Spot | None:
+        """Where one alternative of a gang can start now."""
+        self.lack = 1
+        piece = choice.simple
+        if piece is None:
+            chosen = self._seating.choose(choice, gang.wishes, at, at + limit, really=True)
+            return None if chosen is None else self.spot(at, choice, chosen, gang.wishes)
+        numbers: Collection[int] | None = None
+        if gang.hot is not None and gang.only is piece and limit >= gang.cold:
+            hot, ground = gang.hot, piece.ground
+            numbers = sorted(hot & ground.own) + sorted(
+                hot & (ground.members - ground.own) if ground.borrowed else ()
+            )
+        places = self._pick_now(piece, at, at + limit, numbers)
+        return None if places is None else self.spot(at, choice, [places], gang.wishes)
 
-    def _earliest(
-        self, choice: Choice, wishes: Wishes, limit: float, after: float, before: float
-    ) -> Spot | None:
-        at = after
-        while True:
-            at = max(self._by_count(piece, limit, at) for piece in choice.pieces)
-            if at >= before:
-                return None
-            places = self._choose(choice, wishes, at, at + limit, really=False)
-            if places is not None:
-                return self.spot(at, choice, places, wishes)
-            at = self._next_change(choice, at)
-            if at >= before:
-                return None
-
-    def _by_count(self, piece: Piece, limit: float, after: float) -> float:
-        """The first moment at which enough rows may have room, by their number."""
-        if piece.is_row:
-            return self.rows[piece.rows[0]].profile.earliest(piece.need, limit, after)
-        if self._outlook is not None and len(piece.rows) > FEW:
-            return self._outlook.earliest(piece, limit, after)
-        at = after
-        while at < inf:
-            left = piece.wanted
-            for number in piece.rows:
-                left -= self._room(piece, self.rows[number], at, at + limit, left)
-                if not left:
-                    return at
-            at = min((self.rows[number].profile.next_change(at) for number in piece.rows), default=inf)
-        return inf
-
-    def _next_change(self, choice: Choice, at: float) -> float:
-        if self._outlook is not None:
-            return self._outlook.next_change(at)
-        rows = {number for piece in choice.pieces for number in piece.rows}
-        return min((self.rows[number].profile.next_change(at) for number in rows), default=inf)
-
-    def _room(self, piece: Piece, row: Row, start: float, end: float, most: int) -> int:
-        """How many pieces a row can take all the time in between."""
-        if piece.whole:
-            if not row.profile.fits(row.whole, start, end):
-                return 0
-            return 1 if piece.single else min(most, _times(row.capacity, piece.pairs))
-        if piece.single:
-            return int(row.profile.fits(piece.pairs, start, end))
-        return row.profile.room(piece.pairs, start, end, most)
-
-    # -- choosing rows -------------------------------------------------------------------------------
-
-    def _choose(
-        self, choice: Choice, wishes: Wishes, start: float, end: float, *, really: bool
-    ) -> list[Places] | None:
-        """Places for all pieces at a moment; `really` where they must be free now, too."""
-        simple = choice.simple
-        if simple is not None:
-            found = self._pick_simple(simple, start, end, really=really)
-            return None if found is None else [found]
-        for ground in self._grounds(choice, wishes, really=really):
-            places = self._together(choice, wishes, ground, start, end, really=really)
-            if places is not None:
-                return places
-        return None
-
-    def _pick_simple(self, piece: Piece, start: float, end: float, *, really: bool) -> Places | None:
-        """The first rows with enough room: a few are looked at, then all at once."""
-        rows = piece.rows + piece.borrowed if really and piece.borrowed else piece.rows
-        outlook = self._outlook
-        if outlook is None or len(rows) <= FEW:
-            return self._pick(piece, rows, start, end, really=really)
-        if piece.wanted <= FEW:
-            some = outlook.open_now(piece) if really else outlook.open_at(piece, start)
-            found = self._pick(piece, some[: 4 * FEW], start, end, really=really)
-            if found is not None or len(some) <= 4 * FEW:
-                return found
-        return outlook.pick(piece, start, end, really=really)
-
-    def _pick(
-        self, piece: Piece, rows: Iterable[int], start: float, end: float, *, really: bool
+    def _pick_now(
+        self, piece: Piece, start: float, end: float, numbers: Collection[int] | None
     ) -> Places | None:
-        """The first rows with enough room between them."""
+        """The first rows with room now and until the end: a few are looked at, then all at once."""
+        outlook = self._outlook
+        if numbers is not None or outlook is None or len(piece.ground.everywhere) <= FEW:
+            return self.pick(
+                piece, piece.ground.everywhere if numbers is None else numbers, start, end, really=True
+            )
+        found = outlook.open_now(piece)
+        if piece.single and found.size < piece.wanted:
+            self.lack = piece.wanted - int(found.size)
+            return None
+        if piece.wanted <= FEW:
+            places = self.pick(piece, found[:_SOME].tolist(), start, end, really=True)
+            if places is not None or found.size <= _SOME:
+                return places
+        found = outlook.fitting(piece, found, start, end)
+        if piece.single and found.size < piece.wanted:
+            self.lack = piece.wanted - int(found.size)
+            return None
+        if piece.single:
+            return dict.fromkeys(found[: piece.wanted].tolist(), 1)
+        return self.pick(piece, found.tolist(), start, end, really=True)
+
+    def pick(
+        self, piece: Piece, numbers: Iterable[int], start: float, end: float, *, really: bool
+    ) -> Places | None:
+        """The first rows with enough room between them; `really` where it must be free now, too."""
         found: Places = {}
         left = piece.wanted
-        for number in rows:
-            count = self._takes(piece, number, start, end, left, really=really)
+        for number in numbers:
+            count = self.takes(piece, number, start, end, left, really=really)
             if count:
                 found[number] = count
                 left -= count
                 if not left:
                     return found
+        self.lack = left
         return None
 
-    def _takes(self, piece: Piece, number: int, start: float, end: float, most: int, *, really: bool) -> int:
+    def takes(self, piece: Piece, number: int, start: float, end: float, most: int, *, really: bool) -> int:
+        """How many pieces a row can take."""
         row = self.rows[number]
         if really:
-            if not row.is_open:
-                return 0
-            most = min(
-                most, _times(row.free, row.whole if piece.whole else piece.pairs) if not piece.whole else most
-            )
-            if piece.whole and not _times(row.free, row.whole):
-                return 0
+            most = min(most, row.has_now(piece))
             if not most:
                 return 0
-        return self._room(piece, row, start, end, most)
+        return row.room(piece, start, end, 1 if piece.single else most)
 
-    def _together(
-        self, choice: Choice, wishes: Wishes, ground: Sequence[int], start: float, end: float, *, really: bool
-    ) -> list[Places] | None:
-        """Places for several pieces, or with a balance to keep: those with the least choice come first."""
-        balance = Balance(wishes, {row.name: row.node for row in self.rows})
-        found: list[Places] = [{} for _ in choice.pieces]
-        taken: list[tuple[int, Pairs]] = []
-        order = sorted(
-            range(len(choice.pieces)),
-            key=lambda at: (not choice.pieces[at].single, len(choice.pieces[at].rows)),
+    def fitting(
+        self, piece: Piece, numbers: Sequence[int], start: float, end: float, *, really: bool
+    ) -> Sequence[int]:
+        """Of many rows those that may have room; few are left as they are."""
+        if self._outlook is None or len(numbers) <= _SOME:
+            return numbers
+        import numpy as np
+
+        found = np.array(numbers)
+        if really:
+            open_ = np.zeros(len(self.rows), dtype=bool)
+            open_[self._outlook.open_now(piece)] = True
+            found = found[open_[found]]
+        kept: list[int] = self._outlook.fitting(piece, found, start, end).tolist()
+        return kept
+
+    # -- later ---------------------------------------------------------------------------------------
+
+    def earliest(self, gang: Gang, limit: float, after: float, before: float = inf) -> Spot | None:
+        """The first moment at which a gang finds room for all of its time, by the first alternative that does."""
+        best: Spot | None = None
+        for choice in gang.choices:
+            found = self.earliest_as(gang, choice, limit, after, before)
+            if found is not None:
+                best, before = found, found.start
+        return best
+
+    def earliest_as(
+        self, gang: Gang, choice: Choice, limit: float, after: float, before: float = inf
+    ) -> Spot | None:
+        """The first moment for one alternative, if that is before another."""
+        if not choice.has_ground:
+            return None
+        piece = choice.simple
+        if piece is None:
+            return self._earliest_together(gang, choice, limit, after, before)
+        if piece.is_row:
+            number = piece.ground.rows[0]
+            start = self.rows[number].profile.earliest(piece.need, limit, after)
+            if start >= before:
+                return None
+            return self.spot(start, choice, [{number: piece.wanted}], gang.wishes)
+        found = self._earliest_places(piece, limit, after, before)
+        return None if found is None else self.spot(found[0], choice, [found[1]], gang.wishes)
+
+    def _earliest_places(
+        self, piece: Piece, limit: float, after: float, before: float
+    ) -> tuple[float, Places] | None:
+        numbers = piece.ground.rows
+        if self._outlook is not None and len(numbers) > FEW:
+            return self._outlook.earliest(piece, limit, after, before)
+        if piece.wanted == 1:
+            start, number = min(
+                (self.rows[number].earliest(piece, limit, after), number) for number in numbers
+            )
+            return (start, {number: 1}) if start < before else None
+        at = after
+        while at < before:
+            places = self.pick(piece, numbers, at, at + limit, really=False)
+            if places is not None:
+                return at, places
+            at = self._next_change(numbers, at)
+        return None
+
+    def _earliest_together(
+        self, gang: Gang, choice: Choice, limit: float, after: float, before: float
+    ) -> Spot | None:
+        """Several pieces, or wishes: where each by itself finds room, all are tried."""
+        for moment in self._moments(choice, self._apart(choice, limit, after)):
+            if moment >= before:
+                return None
+            chosen = self._seating.choose(choice, gang.wishes, moment, moment + limit, really=False)
+            if chosen is not None:
+                return self.spot(moment, choice, chosen, gang.wishes)
+        return None
+
+    def _apart(self, choice: Choice, limit: float, after: float) -> float:
+        """The first moment from which each piece finds room at some time, if the others are not looked at."""
+        at = after
+        for piece in choice.pieces:
+            if piece.is_row:
+                at = max(at, self.rows[piece.ground.rows[0]].profile.earliest(piece.need, limit, at))
+            else:
+                found = self._earliest_places(piece, limit, at, inf)
+                at = inf if found is None else max(at, found[0])
+            if at == inf:
+                return inf
+        return at
+
+    def _moments(self, choice: Choice, at: float) -> Iterable[float]:
+        """A moment, and those behind it at which something changes on the nodes of a choice."""
+        if at == inf:
+            return ()
+        numbers = {number for piece in choice.pieces for number in piece.ground.rows}
+        return spaced([at, *self.changes(numbers, at)])
+
+    def changes(self, numbers: Collection[int], after: float) -> list[float]:
+        """The moments behind another at which something changes on some rows, or elsewhere."""
+        if self._outlook is not None and len(numbers) > _SOME:
+            return self._outlook.changes(after)
+        return sorted(
+            {time for number in numbers for time in self.rows[number].profile.times if time > after}
         )
-        used: set[int] = set()
-        try:
-            for at in order:
-                piece = choice.pieces[at]
-                suited = set(piece.rows) | (set(piece.borrowed) if really else set())
-                rows = [
-                    number for number in ground if number in suited and not (piece.single and number in used)
-                ]
-                if balance.matters:
-                    places = self._balanced(piece, rows, balance, start, end, really=really)
-                else:
-                    places = self._pick(piece, rows, start, end, really=really)
-                if places is None:
-                    return None
-                found[at] = places
-                if piece.single:
-                    used.update(places)
-                if len(order) > 1:
-                    holds = self._holds(piece, places, exclusive=False)
-                    self.plan(holds, start, end)
-                    if really:
-                        self.hold(holds)
-                    taken.extend(holds)
-            return found
-        finally:
-            self.unplan(taken, start, end)
-            if really:
-                self.hold(taken, 1)
 
-    def _balanced(
-        self, piece: Piece, rows: Sequence[int], balance: Balance, start: float, end: float, *, really: bool
-    ) -> Places | None:
-        rooms = {}
-        for number in rows:
-            count = self._takes(piece, number, start, end, piece.wanted, really=really)
-            if count:
-                rooms[number] = (self.rows[number].node, count)
-        nodes = [self.rows[number].node for number in rows]
-        return balance.divide(rooms, piece.wanted, piece.copies, nodes)
+    def _next_change(self, numbers: Iterable[int], at: float) -> float:
+        return min((self.rows[number].profile.next_change(at) for number in numbers), default=inf)
 
-    # -- wishes --------------------------------------------------------------------------------------
+    def exactly(self, gang: Gang, limit: float, at: float) -> Spot | None:
+        """Where a gang can go at one moment."""
+        for choice in gang.choices:
+            if choice.simple is None:
+                chosen = self._seating.choose(choice, gang.wishes, at, at + limit, really=False)
+            else:
+                rows = self.fitting(choice.simple, choice.simple.ground.rows, at, at + limit, really=False)
+                places = self.pick(choice.simple, rows, at, at + limit, really=False)
+                chosen = None if places is None else [places]
+            if chosen is not None:
+                return self.spot(at, choice, chosen, gang.wishes)
+        return None
 
-    def _grounds(self, choice: Choice, wishes: Wishes, *, really: bool) -> Iterator[Sequence[int]]:
-        """The rows to try, in order of preference, one choice after the other."""
-        rows = dict.fromkeys(
-            number
-            for piece in choice.pieces
-            for number in (piece.rows + piece.borrowed if really else piece.rows)
+    # -- sooner --------------------------------------------------------------------------------------
+
+    def sooner(
+        self, gang: Gang, spot: Spot, limit: float, after: float, freed: Collection[int]
+    ) -> Spot | None:
+        """An earlier spot for one who has its place: nothing but some rows was freed since that was found."""
+        choice = gang.choices[0]
+        piece = choice.simple
+        assert piece is not None
+        own = {number for number, _ in spot.holds}
+        if len(freed) <= _SOME or self._outlook is None:
+            start, number = self._soonest(piece, limit, after, spot.start, own, freed)
+            if start >= spot.start:
+                return None
+            if piece.wanted == 1:
+                return self.spot(start, choice, [{number: 1}], gang.wishes)
+        assert self._outlook is not None
+        found = self._outlook.earliest(piece, limit, after, spot.start, own)
+        return None if found is None else self.spot(found[0], choice, [found[1]], gang.wishes)
+
+    def _soonest(
+        self,
+        piece: Piece,
+        limit: float,
+        after: float,
+        before: float,
+        own: Collection[int],
+        freed: Iterable[int],
+    ) -> tuple[float, int]:
+        """The first moment at which one of some rows has room, and that row."""
+        best, where = inf, -1
+        ground, rows = piece.ground.own, self.rows
+        for number in freed:
+            if number in ground:
+                start = rows[number].earliest(piece, limit, after, before if number in own else inf)
+                if start < best or (start == best and number < where):
+                    best, where = start, number
+        return best, where
+
+    def is_quick(self, gang: Gang) -> bool:
+        """Whether `sooner` knows an answer for a gang."""
+        choice = gang.choices[0]
+        piece = choice.simple
+        if piece is None or len(gang.choices) > 1 or gang.bounds or piece.is_row:
+            return False
+        if piece.wanted == 1:
+            return True
+        return piece.single and self._outlook is not None and len(piece.ground.rows) > FEW
+
+    def may_help(self, gang: Gang, limit: float, after: float, before: float, freed: Collection[int]) -> bool:
+        """Whether one of some rows has room for a piece before a moment, and perhaps for long enough."""
+        if len(freed) > _SOME:
+            return True
+        return any(
+            self._soonest(piece, limit, after, before, piece.ground.own, freed)[0] < before
+            for piece in gang.pieces
         )
-        ground = self._related(list(rows), wishes.apart, welcome=False)
-        near = wishes.near
-        ground = self._related(ground, near, welcome=True)
-        if near is not None and near.own:
-            domains: dict[str, list[int]] = {}
-            for number in ground:
-                place = domain(self.rows[number].node, near.by)
-                if place is not None:
-                    domains.setdefault(place, []).append(number)
-            yield from domains.values()
-        if near is None or not near.own or not near.required:
-            yield ground
 
-    def _related(self, ground: list[int], to: Neighbours | None, *, welcome: bool) -> list[int]:
-        """Rows in (or out of) the domains of others; where it is a wish only, the rest comes after."""
-        if to is None or not to.nodes:
-            return ground
-        known = (self.rows[self.numbers[name]].node for name in to.nodes if name in self.numbers)
-        theirs = {domain(node, to.by) for node in known} - {None}
-        good: list[int] = []
-        bad: list[int] = []
-        for number in ground:
-            is_there = domain(self.rows[number].node, to.by) in theirs
-            (good if is_there is welcome else bad).append(number)
-        return good if to.required else good + bad
+    def open_among(self, piece: Piece, numbers: Sequence[int]) -> list[int]:
+        """Rows of a few on which a piece finds room now; of many only so many that may."""
+        members, rows = piece.ground.members, self.rows
+        if self._outlook is not None and len(numbers) > _SOME:
+            return [-1] * self._outlook.count_now(piece, numbers)
+        return [number for number in numbers if number in members and rows[number].has_now(piece)]
 
     # -- holding -------------------------------------------------------------------------------------
 
     def spot(self, start: float, choice: Choice, places: Sequence[Places], wishes: Wishes) -> Spot:
+        """A place with what it holds there."""
         if choice.simple is not None:
-            return Spot(
-                start,
-                choice.number,
-                places,
-                self._holds(choice.simple, places[0], exclusive=wishes.exclusive),
-            )
+            return Spot(start, choice.number, places, self.holds(choice.simple, places[0], wishes))
         holds: dict[int, dict[int, int]] = {}
         for piece, where in zip(choice.pieces, places, strict=True):
-            for number, pairs in self._holds(piece, where, exclusive=wishes.exclusive):
+            for number, pairs in self.holds(piece, where, wishes):
                 mine = holds.setdefault(number, {})
                 for kind, units in pairs:
                     mine[kind] = units if piece.whole or wishes.exclusive else mine.get(kind, 0) + units
         return Spot(start, choice.number, places, [(row, tuple(mine.items())) for row, mine in holds.items()])
 
-    def _holds(self, piece: Piece, places: Places, *, exclusive: bool) -> list[tuple[int, Pairs]]:
-        if piece.whole or exclusive:
+    def holds(self, piece: Piece, places: Places, wishes: Wishes) -> Holds:
+        if piece.whole or wishes.exclusive:
             return [(number, self.rows[number].whole) for number in places]
         pairs = piece.pairs
         return [
             (number, pairs if count == 1 else tuple((kind, least * count) for kind, least in pairs))
             for number, count in places.items()
         ]
-
-
-def _times(free: Sequence[int], pairs: Pairs) -> int:
-    """How often a need goes into what is free."""
-    return max(0, min((free[kind] // least for kind, least in pairs if least), default=ENDLESS))

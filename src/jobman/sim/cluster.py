@@ -58,7 +58,6 @@ class Shapes:
         self._pool = Pool(machine.nodes)
         self._counts_memory = machine.counts_memory
         self._known: dict[tuple[int, int], Alternatives] = {}
-        self._misfits: dict[int, str] = {}
 
     def of(self, job: TraceJob) -> Alternatives:
         if job.shape:
@@ -71,10 +70,7 @@ class Shapes:
 
     def misfit(self, shape: Alternatives) -> str:
         """Why the machine could never take a shape, in words; nothing where it could."""
-        key = id(shape)  # Amounts are kept in mappings, so a shape has no hash; the trace keeps it alive.
-        if key not in self._misfits:
-            self._misfits[key] = "" if self._pool.could_ever(shape) else self._pool.why_not(shape)
-        return self._misfits[key]
+        return "" if self._pool.could_ever(shape) else self._pool.why_not(shape)
 
 
 def _slots(processors: int, memory: int) -> Alternatives:
@@ -85,14 +81,16 @@ def _slots(processors: int, memory: int) -> Alternatives:
 def fitting(trace: Trace, machine: Machine) -> tuple[list[TraceJob], list[Alternatives], list[LeftOut]]:
     """The jobs that the machine could take, what each asks for, and those that are left out."""
     shapes = Shapes(machine)
-    jobs: list[TraceJob] = []
-    asked: list[Alternatives] = []
-    left_out: list[LeftOut] = []
-    for job in trace.jobs:
-        shape = shapes.of(job)
-        if why := shapes.misfit(shape):
-            left_out.append(LeftOut(0, f"job {job.number} could never start: {why.removeprefix(_NEVER)}"))
-        else:
-            jobs.append(job)
-            asked.append(shape)
-    return jobs, asked, left_out
+    asked = [shapes.of(job) for job in trace.jobs]
+    # Shapes hold mappings and so have no hash; equal jobs share one, and their number is small.
+    why = {id(shape): shapes.misfit(shape) for shape in {id(shape): shape for shape in asked}.values()}
+    if not any(why.values()):
+        return trace.jobs, asked, []
+    pairs = list(zip(trace.jobs, asked, strict=True))
+    kept = [(job, shape) for job, shape in pairs if not why[id(shape)]]
+    left_out = [
+        LeftOut(0, f"job {job.number} could never start: {why[id(shape)].removeprefix(_NEVER)}")
+        for job, shape in pairs
+        if why[id(shape)]
+    ]
+    return [job for job, _ in kept], [shape for _, shape in kept], left_out

@@ -54,14 +54,15 @@ def replay(
 
 def requests(jobs: Sequence[TraceJob], shapes: Sequence[Alternatives], queue: Queue) -> list[Request]:
     """The jobs as the planner is asked for them."""
+    ids = [str(job.number) for job in jobs]
     return [
         Request(
-            id=str(job.number),
+            id=ids[position],
             alternatives=shape,
             limit=job.requested,
             number=position,
             submitted=job.submit,
-            job=str(job.number),
+            job=ids[position],
             name=job.name,
             flavor=job.flavor,
             user=job.user,

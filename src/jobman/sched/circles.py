@@ -1,0 +1,116 @@
+"""Circles: requests that must run at the same time, and are placed all at once or not at all."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from math import inf
+from typing import TYPE_CHECKING
+
+from jobman.sched.gangs import Spot
+from jobman.sched.lanes import Entry
+from jobman.sched.outlook import spaced
+from jobman.sched.requests import Request
+
+if TYPE_CHECKING:
+    from jobman.sched.book import Book
+
+
+class Circle:
+    """Requests that name each other, directly or through others."""
+
+    __slots__ = ("_entries", "names")
+
+    def __init__(self, names: Iterable[str], entries: Mapping[str, Entry]) -> None:
+        self.names = set(names)
+        self._entries = entries
+        """All that waits or runs."""
+
+    @property
+    def missing(self) -> list[str]:
+        """Those who are not there yet, or not any more."""
+        return sorted(name for name in self.names if name not in self._entries)
+
+    def waiting(self) -> list[Entry]:
+        """Its members that wait, in order."""
+        found = (self._entries.get(name) for name in self.names)
+        return sorted(entry for entry in found if entry is not None and not entry.is_running)
+
+
+class Circles:
+    """Who belongs together."""
+
+    def __init__(self, entries: Mapping[str, Entry]) -> None:
+        self._entries = entries
+        self._by_name: dict[str, Circle] = {}
+
+    def join(self, request: Request) -> Circle:
+        """The circle of a request, into which those it names are drawn."""
+        names = {request.id, *request.together}
+        for name in list(names):
+            known = self._by_name.get(name)
+            if known is not None:
+                names |= known.names
+        circle = Circle(names, self._entries)
+        for name in names:
+            self._by_name[name] = circle
+            member = self._entries.get(name)
+            if member is not None:
+                member.circle = circle
+        return circle
+
+    def leave(self, request_id: str) -> None:
+        """Forget a circle of which nobody is left."""
+        circle = self._by_name.get(request_id)
+        if circle is not None and not any(name in self._entries for name in circle.names):
+            for name in circle.names:
+                del self._by_name[name]
+
+
+def find_together(book: Book, circle: Circle, after: float, before: float = inf) -> dict[str, Spot] | None:
+    """Spots for all who wait, at one moment: the first at which that can be."""
+    members = [entry for entry in circle.waiting() if entry.spot is None]
+    if circle.missing or not members:
+        return None
+    at = _apart(book, members, after)
+    if at >= before:
+        return None
+    rows = {number for entry in members for piece in entry.gang.pieces for number in piece.ground.rows}
+    for moment in spaced([at, *book.timeline.changes(rows, at)]):
+        if moment >= before:
+            return None
+        spots = place_at(book, members, moment)
+        if spots is not None:
+            return spots
+    return None
+
+
+def _apart(book: Book, members: Iterable[Entry], after: float) -> float:
+    """The first moment from which each could start at some time, if the others are not looked at."""
+    at = after
+    for entry in members:
+        spot = book.find(entry, at)
+        if spot is None:
+            return inf
+        at = spot.start
+    return at
+
+
+def place_at(book: Book, members: Iterable[Entry], at: float) -> dict[str, Spot] | None:
+    """Spots for all at one moment; what is tried is taken back."""
+    found: dict[str, Spot] = {}
+    held: list[Entry] = []
+    try:
+        for entry in members:
+            spot = book.timeline.exactly(entry.gang, entry.limit, at)
+            if spot is None or not book.admits(entry, spot, at, at + entry.limit):
+                return None
+            if not entry.request.earliest <= at <= entry.request.latest:
+                return None
+            book.hold(entry, spot)
+            held.append(entry)
+            found[entry.request.id] = spot
+        return found
+    finally:
+        for entry in held:
+            book.unhold(entry)
+            entry.spot = None

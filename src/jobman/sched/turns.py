@@ -1,0 +1,276 @@
+"""Turns: who is served in which order, by the policy of each queue."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from heapq import heapify, heappop, heappush
+from math import inf
+
+from jobman.sched.book import Book
+from jobman.sched.gangs import Gang
+from jobman.sched.lanes import Alike, Entry, Key, Lane
+from jobman.sched.starts import Starts
+
+
+class Turns:
+    """Serves one lane after the other."""
+
+    def __init__(self, book: Book, starts: Starts) -> None:
+        self._book = book
+        self._starts = starts
+        self._releases = book.releases
+        self._timeline = book.timeline
+
+    def serve(self, lane: Lane, now: float) -> None:
+        """Let those in a lane start, or have reservations, if anything has happened that matters to them."""
+        # What a pass frees by moving reservations is looked at when the next thing ends, not before:
+        # otherwise who comes and goes meanwhile would decide about the order.
+        is_new = lane.is_stale or lane.seen != self._book.news
+        if not (is_new or lane.fresh or lane.lost or lane.due):
+            return
+        if lane.barrier is not None:
+            is_new = self._lifts(lane, lane.barrier, is_new=is_new)
+        if lane.reservation:
+            self._in_windows(lane, now)
+        elif lane.strict:
+            self._in_order(lane, now)
+        else:
+            if lane.lost:
+                self._plan_again(lane, now, is_new=is_new)
+            if lane.due:
+                self._begin_due(lane, now)
+            if is_new:
+                self._by_priority(lane, now)
+            elif lane.fresh:
+                self._newcomers(lane, now)
+        lane.is_stale = False
+        if lane.fresh:
+            lane.fresh = {}
+        lane.seen = self._book.news
+
+    def _lifts(self, lane: Lane, barrier: Entry, *, is_new: bool) -> bool:
+        """Whether everybody is looked at without a barrier: there may be another one who is the first."""
+        if is_new or lane.lost or any(entry.key < barrier.key for entry in lane.fresh.values()):
+            self._book.lift(lane)
+            return True
+        return False
+
+    def _plan_again(self, lane: Lane, now: float, *, is_new: bool) -> None:
+        """Those who lost their reservation come first; who is behind them on the same rows gives way."""
+        lost, lane.lost = lane.lost, []
+        rows, lane.lost_rows = lane.lost_rows, set()
+        first = min(lost)
+        if is_new:
+            for entry in sorted(entry for entry in lane.reserved.values() if entry < first):
+                self._book.improve(entry, now, now)
+        behind = {
+            entry: spot
+            for entry in lane.reserved.values()
+            if first < entry and (spot := entry.spot) and not rows.isdisjoint(spot.rows)
+        }
+        for entry in behind:
+            self._book.unhold(entry)
+        cause = first.cause
+        for entry in sorted([*lost, *behind]):
+            spot = behind.get(entry)
+            if spot is not None and self._book.has_room(entry, spot):
+                self._book.hold(entry, spot)
+                continue
+            entry.spot = None
+            cause = entry.cause = entry.cause or cause
+            if spot is not None:
+                self._book.releases.add(spot.rows, spot.start, entry.end, entry.gang.bounds)
+            if not entry.is_running and not self._starts.start_now(entry, now):
+                self._book.reserve(entry, now)
+                self._starts.begin_if_due(entry, now)
+
+    def _begin_due(self, lane: Lane, now: float) -> None:
+        """Start those whose time has come; who cannot start yet stays due."""
+        due, lane.due = sorted(lane.due), []
+        for entry in due:
+            if entry.spot is None or entry.is_running or entry.spot.start > now:
+                continue
+            if not self._starts.begin_if_due(entry, now) and entry.spot is not None:
+                lane.due.append(entry)
+
+    # -- by priority ---------------------------------------------------------------------------------
+
+    def _newcomers(self, lane: Lane, now: float) -> None:
+        """Nothing was freed: only those who came can do anything."""
+        fresh = lane.fresh
+        if lane.depth == 0 or len(lane.waiting) == len(fresh) or (lane.by_limit and len(fresh) > 1):
+            self._by_priority(lane, now)
+            return
+        for entry in sorted(fresh.values()) if len(fresh) > 1 else fresh.values():
+            if entry.spot is None and not self._starts.start_now(entry, now) and lane.is_ahead(entry):
+                self._book.reserve(entry, now)
+                self._starts.begin_if_due(entry, now)
+
+    def _by_priority(self, lane: Lane, now: float) -> None:
+        """In order; the first who cannot start get reservations, others may pass where they disturb nobody."""
+        depth = lane.depth
+        if depth == 0:
+            self._first_come(lane, now)
+            return
+        book, starts = self._book, self._starts
+        blocked = place = 0
+        for entry in lane.waiting:
+            if blocked >= depth:
+                break
+            place += 1
+            if entry.spot is not None:
+                if entry.is_running:
+                    continue
+                book.improve(entry, now, now)
+                if starts.begin_if_due(entry, now):
+                    continue
+            elif starts.start_now(entry, now):
+                continue
+            else:
+                book.reserve(entry, now)
+                if entry.spot is None or starts.begin_if_due(entry, now):
+                    continue
+            blocked += 1
+        if place < len(lane.waiting):
+            self._let_pass(self._others(lane, place, now), now)
+
+    def _first_come(self, lane: Lane, now: float) -> None:
+        """In order, without a plan; who can never start, or not for reasons of its own, is passed."""
+        for entry in lane.waiting:
+            if entry.is_running or self._starts.start_now(entry, now):
+                continue
+            request = entry.request
+            is_ready = request.earliest <= now <= request.latest and entry.circle is None
+            if is_ready and not entry.gang.is_bound and self._book.compiler.could_ever(entry.gang):
+                return
+
+    def _others(self, lane: Lane, place: int, now: float) -> Iterable[Entry]:
+        """Those who may pass the first, in the order in which they are asked."""
+        if lane.by_limit is not None:
+            return [item[2] for item in lane.by_limit]
+        alike = lane.alike()
+        if alike is None:
+            return lane.waiting[place:]
+        return self._hopeful(lane, alike, lane.waiting[place].key, now)
+
+    def _let_pass(self, others: Iterable[Entry], now: float) -> None:
+        """Start those who disturb nobody. Most cannot, so that this answer comes first."""
+        rows, releases, starts = self._timeline.rows, self._releases, self._starts
+        free = rows[0].free if len(rows) == 1 and rows[0].free else None
+        for entry in others:
+            if entry.spot is None:
+                gang = entry.gang
+                if free is not None and free[gang.kind] < gang.least:
+                    continue
+                if gang.seen == releases.count and entry.limit >= gang.failed:
+                    continue
+                starts.start_now(entry, now)
+            elif not entry.is_running:
+                self._book.improve(entry, now, now)
+                starts.begin_if_due(entry, now)
+
+    def _hopeful(self, lane: Lane, alike: dict[Gang, Alike], first: Key, now: float) -> Iterator[Entry]:
+        """In order, but without looking at those of whom the one with the shortest limit finds no room."""
+        yield from sorted(entry for entry in lane.reserved.values() if entry.key >= first)
+        heap: list[tuple[Key, int, Alike, int]] = []
+        for number, (gang, group) in enumerate(alike.items()):
+            if self._could_start(gang, group, now):
+                heap.append((group.entries[0].key, number, group, 0))
+        heapify(heap)
+        while heap:
+            key, number, group, place = heappop(heap)
+            entries = group.entries
+            entry = entries[place]
+            if entry.spot is None and key >= first:
+                yield entry
+            gang = entry.gang
+            place += 1
+            while place < len(entries) and gang.seen >= 0 and entries[place].limit >= gang.failed:
+                place += 1
+            if place < len(entries):
+                heappush(heap, (entries[place].key, number, group, place))
+
+    def _could_start(self, gang: Gang, group: Alike, now: float) -> bool:
+        """Whether the one of a group with the shortest limit finds room."""
+        releases, shortest = self._releases, group.shortest_limit()
+        if (
+            shortest >= gang.failed
+            and gang.seen >= 0
+            and (gang.seen == releases.count or not releases.revives(gang))
+        ):
+            return False
+        if gang.hot is not None:
+            releases.warm(gang)
+        if self._timeline.now(gang, shortest, now) is not None:
+            return True
+        gang.fail(shortest, releases.count, self._timeline.lack)
+        return False
+
+    # -- in order ------------------------------------------------------------------------------------
+
+    def _in_order(self, lane: Lane, now: float) -> None:
+        """Strict order: nobody is planned before the one ahead, and nobody passes."""
+        lane.lose_nothing()
+        after, ahead = now, lane.waiting[0]
+        may_start = True
+        for entry in lane.waiting:
+            if entry.is_running:
+                continue
+            if after == inf:
+                self._leave_open(entry, ahead)
+                continue
+            self._follow(entry, now, after, ahead)
+            spot = entry.spot
+            if spot is None:
+                if self._book.compiler.could_ever(entry.gang):
+                    after, ahead = inf, entry
+                continue
+            if not may_start or not self._starts.begin_if_due(entry, now):
+                may_start = False
+                after, ahead = max(after, spot.start), entry
+                if lane.barrier is entry:
+                    after = inf
+                if spot.start <= now:
+                    lane.due.append(entry)
+
+    def _follow(self, entry: Entry, now: float, after: float, ahead: Entry) -> None:
+        """Plan one no earlier than the one ahead of it."""
+        book = self._book
+        if entry.spot is not None and entry.spot.start < after and after > now:
+            book.unreserve(entry)
+            entry.cause = f"{ahead.request.id}, ahead of it in the queue, starts later: {ahead.blame}"
+        if entry.spot is None:
+            book.reserve(entry, now, after)
+        elif entry.spot.start > after:
+            if after < entry.after:
+                entry.tested = -1
+            book.improve(entry, now, after)
+        entry.after = after
+
+    def _leave_open(self, entry: Entry, ahead: Entry) -> None:
+        """Nobody knows when the one ahead starts, so nobody behind it can be promised anything."""
+        if entry.spot is not None:
+            self._book.unreserve(entry)
+        if entry.guaranteed is not None:
+            who = ahead.request.id
+            entry.cause = f"nobody knows when {who}, ahead of it in the queue, starts: {ahead.blame}"
+            self._book.revise(entry, None)
+
+    # -- in advance reservations ---------------------------------------------------------------------
+
+    def _in_windows(self, lane: Lane, now: float) -> None:
+        """In order, in the windows they asked for; nobody waits for those of other windows."""
+        lane.lose_nothing()
+        for entry in lane.waiting:
+            if entry.is_running:
+                continue
+            if entry.spot is None:
+                self._book.reserve(entry, now)
+            else:
+                self._book.improve(entry, now, now)
+            if (
+                not self._starts.begin_if_due(entry, now)
+                and entry.spot is not None
+                and entry.spot.start <= now
+            ):
+                lane.due.append(entry)

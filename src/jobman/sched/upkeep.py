@@ -1,0 +1,160 @@
+"""Upkeep: nodes that come and go, windows in which they are closed, and what others use of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from heapq import heappop, heappush
+from math import inf
+
+from jobman.plan.nodes import ClusterNode
+from jobman.plan.satisfy import mismatch
+from jobman.sched.blocks import Block, on_nodes
+from jobman.sched.book import Book
+from jobman.sched.capacity import to_units
+from jobman.sched.lanes import Lane
+from jobman.sched.windows import Window
+
+_SUSPECT = 300.0
+"""Seconds for which a suspect node is not counted on, again and again."""
+UNAVAILABLE = ("down", "draining", "suspect")
+
+
+class Away:
+    """A node that cannot be used: its state, and from when to when."""
+
+    __slots__ = ("cause", "since", "state", "until")
+
+    def __init__(self, state: str, since: float, until: float, cause: str) -> None:
+        self.state = state
+        self.since = since
+        self.until = until
+        self.cause = cause
+
+
+class Upkeep:
+    """Tells the book what has become of the nodes."""
+
+    def __init__(self, book: Book) -> None:
+        self._book = book
+        self._timeline = book.timeline
+        self._windows = book.windows
+        self.away: dict[str, Away] = {}
+        self.dues: list[float] = []
+        """When to look at windows and suspect nodes."""
+
+    # -- nodes ---------------------------------------------------------------------------------------
+
+    def set_node(self, name: str, state: str, now: float, cause: str) -> None:
+        number = self._timeline.numbers[name]
+        known = self.away.pop(name, None)
+        if known is not None:
+            self._timeline.unplan(self._timeline.closing([number]), known.since, known.until)
+            self._book.releases.add((number,), now, inf)
+            if state not in UNAVAILABLE:
+                self._book.happened(f"node {name} came back")
+        self._timeline.opened(number, is_open=state not in UNAVAILABLE)
+        if state in UNAVAILABLE:
+            away = Away(state, now, now, cause or f"node {name} is {state}")
+            self.away[name] = away
+            self._keep_away(number, away, now + _SUSPECT if state == "suspect" else inf)
+
+    def _keep_away(self, number: int, away: Away, until: float) -> None:
+        """Close a node for longer than it was."""
+        since, away.until = away.until, until
+        self._timeline.plan(self._timeline.closing([number]), since, until)
+        self._book.displace([number], since, until, away.cause)
+        if until < inf:
+            heappush(self.dues, until)
+
+    def add_node(self, node: ClusterNode, now: float) -> None:
+        """One more node, empty and up; one that is known already comes back as another."""
+        if node.name in self._timeline.numbers:
+            raise ValueError(f"there is a node {node.name} already; set its state")
+        number = self._timeline.add(node)
+        compiler = self._book.compiler
+        compiler.renew()
+        for lane in self._book.lanes:
+            lane.by_gang = None
+            for entry in lane.waiting:
+                if not entry.window:
+                    entry.gang = compiler.gang(entry.request, lane.queue.name)
+        self._freed([number], now, inf, f"node {node.name} was added")
+
+    def set_foreign(self, name: str, amounts: Mapping[str, float], now: float) -> None:
+        """What others use of a node, from now on and for as long as nobody says otherwise."""
+        number = self._timeline.numbers[name]
+        row = self._timeline.rows[number]
+        wanted = [to_units(kind, amounts.get(kind, 0)) for kind in self._timeline.kinds]
+        more = [units - known for units, known in zip(wanted, row.foreign, strict=True)]
+        row.profile.take(now, inf, [(kind, units) for kind, units in enumerate(more) if units])
+        for kind, units in enumerate(more):
+            row.free[kind] -= units
+            row.capacity[kind] -= units
+        row.foreign = wanted
+        row.settle()
+        self._timeline.touched(number)
+        if any(units < 0 for units in more):
+            self._freed([number], now, inf, f"others use less of node {name}")
+        if any(units > 0 for units in more):
+            self._book.displace([number], now, inf, f"others use more of node {name}")
+
+    def _freed(self, rows: Iterable[int], begin: float, end: float, cause: str) -> None:
+        self._book.releases.add(tuple(rows), begin, end)
+        self._book.happened(cause)
+
+    # -- windows -------------------------------------------------------------------------------------
+
+    def block(self, block: Block, now: float) -> tuple[str, ...]:
+        """Keep nodes free for a window; returns their names."""
+        if self._windows.get(block.name) is not None:
+            self.unblock(block.name, now)
+        numbers = self._timeline.numbers
+        names = on_nodes(block, numbers) if block.count is None else self._best_for(block)
+        window = Window(block, frozenset(numbers[name] for name in names))
+        self._windows.add(window)
+        self._book.displace(window.rows, max(now, block.start), block.end, window.words)
+        self._wake_booked()
+        heappush(self.dues, block.start)
+        if block.end < inf:
+            heappush(self.dues, block.end)
+        return names
+
+    def _best_for(self, block: Block) -> tuple[str, ...]:
+        """Nodes on which nothing is planned in a window, then those where the least is lost."""
+        fitting = [row for row in self._timeline.rows if mismatch(row.node, block.requires, {}) is None]
+        order = sorted(fitting, key=lambda row: not row.profile.fits(row.whole, block.start, block.end))
+        return tuple(row.name for row in order[: block.count or 0])
+
+    def unblock(self, name: str, now: float) -> None:
+        """A window is over, or is not wanted any more."""
+        for lane in self._book.lanes:
+            for entry in list(lane.reserved.values()):
+                if entry.window == name:
+                    self._book.unreserve(entry, f"the reservation {name} is gone")
+                    entry.window = ""
+        window = self._windows.remove(name)
+        self._freed(window.rows, max(now, window.start), window.end, f"{window.words} was removed")
+
+    def _wake_booked(self) -> None:
+        for lane in self._book.lanes:
+            if lane.reservation:
+                lane.is_stale = True
+
+    # -- time ----------------------------------------------------------------------------------------
+
+    def pass_dues(self, now: float) -> None:
+        """A window begins or ends, or a suspect node should be back: what was not possible may be now."""
+        while self.dues and self.dues[0] <= now:
+            heappop(self.dues)
+        for name, away in self.away.items():
+            if away.until <= now:
+                self._keep_away(self._timeline.numbers[name], away, now + _SUSPECT)
+        ended = self._windows.closed_until(now)
+        if ended:
+            self._freed(ended, now, inf, "a window is over")
+        self._wake_booked()
+
+
+def lanes_of(lanes: Iterable[Lane], name: str) -> list[Lane]:
+    """The lanes of a queue."""
+    return [lane for lane in lanes if lane.queue.name == name]
