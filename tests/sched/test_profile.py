@@ -1,5 +1,6 @@
 """A profile beside a naive model: one list of amounts with an entry for each second."""
 
+import itertools
 from math import inf
 
 from hypothesis import given
@@ -76,7 +77,7 @@ def test_no_two_steps_in_a_row_are_equal_and_their_times_rise(changes):
     profile, _ = both([change for change in changes if change[1] < change[2]])
     assert profile.times == sorted(set(profile.times))
     steps = list(zip(*profile.columns, strict=True))
-    assert all(one != next_ for one, next_ in zip(steps, steps[1:], strict=False))
+    assert all(one != next_ for one, next_ in itertools.pairwise(steps))
 
 
 @given(CHANGES, MOMENTS, MOMENTS)
@@ -125,7 +126,9 @@ def test_it_fits_where_every_second_has_room(changes, pairs, start, end):
 def test_the_room_is_the_most_that_fits_in_every_second(changes, pairs, start, length, most):
     profile, model = both(changes)
     room = profile.room(pairs, start, start + length, most)
-    counts = [count for count in range(1, most + 1) if model.fits(_times(pairs, count), start, start + length)]
+    counts = [
+        count for count in range(1, most + 1) if model.fits(_times(pairs, count), start, start + length)
+    ]
     assert room == max(counts, default=0)
 
 

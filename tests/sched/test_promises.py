@@ -314,3 +314,112 @@ def test_new_priorities_break_no_promise_of_an_interactive_queue():
     site.planner.resort(0)
     site.settle()
     assert site.order == list("abcdef")
+
+
+# -- who gives way -----------------------------------------------------------------------------------------
+
+
+def test_one_who_is_displaced_does_not_gain_at_the_cost_of_others():
+    site = Site(equal_nodes(3), batch(depth=1))
+    site.asks("wide", whole(3), limit=20, earliest=23)
+    site.plan()
+    site.asks("heavy", cores(1), limit=30, weight=2)
+    site.plan()
+    assert site.guarantees == {"wide": 23, "heavy": 43}
+    site.now = 20
+    site.block(maintenance("repair/1", 52, 66, "n1"))
+    site.settle()
+    assert site.starts["wide"] == 23
+
+
+def test_what_is_freed_behind_a_start_may_still_help():
+    site = Site([node("n1", 2), node("n2", 2), node("n3", 1)])
+    site.block(maintenance("repair/1", 31, 59, "n1", "n3"))
+    site.now = 10
+    site.asks("wide", nodes(2, core=2), limit=30)
+    site.asks("a", cores(1), limit=60)
+    site.plan()
+    assert site.guarantees == {"wide": 59, "a": 59}
+    site.withdraw("wide")
+    site.plan()
+    assert site.starts == {"a": 10}
+
+
+@pytest.mark.parametrize("depth", [1, 2, None])
+def test_room_of_those_who_are_displaced_is_used_at_once(depth):
+    site = Site(equal_nodes(1), batch(depth=depth))
+    site.asks("x", cores(1), limit=21)
+    site.asks("wide", whole(), limit=60)
+    site.asks("a", cores(1), limit=30)
+    site.plan()
+    assert site.starts == {"x": 0}
+    site.now = 1
+    site.block(maintenance("repair/1", 40, 90, "n1"))
+    site.plan()
+    assert site.guarantees["wide"] == 90
+    assert site.starts["a"] == 1
+
+
+def test_an_earlier_start_may_lie_before_what_was_freed():
+    site = Site([node("n1"), node("n2", kind="other")])
+    site.asks("y", cores(4, kind="other"), limit=1000)
+    site.asks("a", cores(4), limit=20)
+    site.asks("w", cores(4), limit=50, earliest=50)
+    site.asks("x", cores(4), limit=30, earliest=100)
+    site.asks("z", cores(4), limit=80)
+    site.plan()
+    assert site.guarantees == {"w": 50, "x": 100, "z": 130}
+    site.withdraw("w")
+    site.plan()
+    assert site.guarantees["z"] == 20
+
+
+# -- together ----------------------------------------------------------------------------------------------
+
+
+def test_those_who_must_run_together_are_displaced_together():
+    site = Site(equal_nodes(2))
+    site.asks("x", nodes(2, core=4), limit=50)
+    site.asks("a", nodes(1, core=3), limit=30, together=("b",))
+    site.asks("b", nodes(1, core=3), limit=40, together=("a",))
+    site.plan()
+    assert site.guarantees == {"a": 50, "b": 50}
+    site.now = 10
+    site.block(maintenance("repair/1", 60, 100, "n2"))
+    site.plan()
+    assert site.guarantees == {"a": 100, "b": 100}
+    site.settle()
+    assert site.starts == {"x": 0, "a": 100, "b": 100}
+    site.clear()
+
+
+def test_those_who_must_run_together_and_can_start_elsewhere_start_once():
+    site = Site(equal_nodes(3))
+    site.asks("x", nodes(3, core=4), limit=50, run=20)
+    site.asks("a", nodes(1, core=3), limit=30, together=("b",))
+    site.asks("b", nodes(1, core=3), limit=40, together=("a",))
+    site.plan()
+    site.now = 10
+    site.set_node("n1", "draining")
+    site.settle()
+    assert site.starts == {"x": 0, "a": 20, "b": 20}
+    site.clear()
+
+
+def test_those_who_must_run_together_give_way_together():
+    site = Site([node("n1"), node("n2", kind="other"), node("n3", kind="other")])
+    site.asks("x", nodes(2, core=4), limit=30)
+    site.asks("heavy", cores(4), limit=60, earliest=30, weight=5)
+    site.plan()
+    site.asks("a", cores(4, kind="other"), limit=20, together=("b",))
+    site.asks("b", cores(1, kind="other"), limit=20, together=("a",))
+    site.plan()
+    promised = dict(site.guarantees)
+    assert promised["a"] == promised["b"]
+    site.now = 10
+    site.block(maintenance("repair/1", 40, 200, "n1"))
+    site.plan()
+    assert site.guarantees.get("a") == site.guarantees.get("b")
+    site.settle()
+    assert site.starts["a"] == site.starts["b"]
+    site.clear()

@@ -410,3 +410,86 @@ def test_gangs_in_a_reservation_are_whole():
     site.asks("c", Part(slots=8, each={"core": 2}), user="ada", reservation="course", limit=50)
     site.settle(600)
     assert site.starts == {"a": 10, "c": 10, "b": 60}
+
+
+def test_one_who_is_late_for_its_reservation_is_told():
+    site = Site(equal_nodes(1), is_exact=False)
+    site.block(reservation("course/1", 55, 78, "n1"))
+    site.asks("mine", cores(1), user="ada", reservation="course", limit=10)
+    site.plan()
+    assert site.guarantees == {"mine": 55}
+    site.now = 75
+    site.plan()
+    assert not site.starts
+    assert not site.guarantees
+    assert "course/1" in site.revisions[-1].cause
+
+
+# -- what others use ---------------------------------------------------------------------------------------
+
+
+def test_what_others_use_is_not_given_away():
+    site = site_with(count=2)
+    site.set_foreign("n1", core=3)
+    site.asks("a", cores(2))
+    site.asks("b", cores(1))
+    site.plan()
+    assert site.placed["a"].places == ({"n2": 1},)
+    assert site.placed["b"].places == ({"n1": 1},)
+    site.clear()
+
+
+def test_promises_that_cannot_be_kept_beside_others_move_and_say_why():
+    site = site_with()
+    site.asks("x", cores(4))
+    site.asks("a", cores(4), limit=50)
+    site.asks("b", cores(2), limit=50)
+    site.plan()
+    assert site.guarantees == {"a": 100, "b": 150}
+    site.set_foreign("n1", core=1)
+    site.plan()
+    assert site.guarantees == {"b": 100}
+    assert "node n1" in next(revision.cause for revision in site.revisions if revision.after is None)
+    site.now = 20
+    site.set_foreign("n1", core=0)
+    site.plan()
+    assert site.guarantees == {"b": 100, "a": 150}
+    site.settle()
+    site.clear()
+
+
+def test_a_node_taken_whole_stays_whole_when_others_use_less():
+    site = Site([node("n1", 4, gpus=2)])
+    site.set_foreign("n1", core=4)
+    site.asks("alone", whole())
+    site.plan()
+    site.set_foreign("n1", core=0)
+    site.asks("a", cores(1))
+    site.plan()
+    assert site.starts == {"alone": 0}
+    site.settle()
+    site.clear()
+
+
+def test_a_node_that_others_fill_up_is_not_empty():
+    site = site_with()
+    site.asks("a", cores(4))
+    site.plan()
+    site.set_foreign("n1", core=4)
+    site.asks("alone", whole())
+    site.plan()
+    assert "alone" not in site.starts
+
+
+def test_a_node_that_is_added_is_used_at_once():
+    site = site_with()
+    site.asks("x", cores(4))
+    site.asks("a", cores(4))
+    site.asks("wide", nodes(2, core=4))
+    site.plan()
+    site.now = 10
+    site.add_node(node("n2", gpus=1))
+    site.plan()
+    assert site.starts == {"x": 0, "a": 10}
+    assert site.guarantees == {"wide": 110}
+    site.clear()

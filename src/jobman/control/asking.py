@@ -52,7 +52,9 @@ class Asking(ABC):
     def line_of(self, job: LiveJob, key: str) -> Line | None: ...
 
     @abstractmethod
-    def _grant(self, job: LiveJob, key: str, allocation: Allocation, batch: Batch) -> None: ...
+    def _grant(
+        self, job: LiveJob, key: str, allocation: Allocation, batch: Batch, at: float | None = None
+    ) -> None: ...
 
     @abstractmethod
     def event(
@@ -119,7 +121,7 @@ class Asking(ABC):
     def _join(self, job: LiveJob, key: str, *, anew: bool = False, pause: float = 0.0) -> None:
         """Ask the planner; where copies look at each other's places, one after the other."""
         if _looks_around(job.unit_of(key)):
-            if job.looking is not None or self._others_come_first(job, key):
+            if job.looking is not None or job.shy or self._others_come_first(job, key):
                 job.shy.append(key)
                 return
             job.looking = key
@@ -194,6 +196,7 @@ class Asking(ABC):
             job, key = self._asking(start.id)
             if job is None:
                 continue  # it has left, and the planner is going to hear of it
+            at = start.until - self.planning.waiting[start.id].limit  # as the planner counts, to the last bit
             try:
                 allocation = self.planning.grant(start)
             except PlacementError:
@@ -203,7 +206,7 @@ class Asking(ABC):
                 self._join(job, key, anew=True, pause=_PAUSE)
                 continue
             self._forget_promise(job, key, batch)
-            self._grant(job, key, allocation, batch)
+            self._grant(job, key, allocation, batch, at)
             self._until(job, key, start.until)
             self._next_to_look(job, key)
 

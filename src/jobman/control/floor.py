@@ -361,10 +361,13 @@ class Floor(Asking):
     def _wanted(self, ask: Ask) -> tuple[Alternatives, Wishes]:
         return self.jobs[ask.job].wanted(ask.key)
 
-    def _grant(self, job: LiveJob, key: str, allocation: Allocation, batch: Batch) -> None:
+    def _grant(
+        self, job: LiveJob, key: str, allocation: Allocation, batch: Batch, at: float | None = None
+    ) -> None:
         attempt = job.conductor.replica(key).attempt + 1
         self.hold_for(job, key, attempt, allocation)
         record = self._allocation_record(job, key, attempt, allocation)
+        record.given_at = record.given_at if at is None else at
         batch.changes.allocations[job.id, key, attempt] = record
         if job.line is None:
             self.book.given(self.grant(job, key, attempt, allocation, record.given_at))

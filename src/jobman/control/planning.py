@@ -201,7 +201,11 @@ class Planning:
 
     async def expect(self, request: Request, guaranteed_by: float | None, now: float) -> Expectation | None:
         """When something would be expected to start if it came now."""
-        return await self.ask(lambda _: self._expectations.expect(request, guaranteed_by, now))
+        try:
+            return await self.ask(lambda _: self._expectations.expect(request, guaranteed_by, now))
+        except Exception:
+            log.exception("no start could be foretold")
+            return None
 
     async def extend(self, request_ids: Sequence[str], seconds: float, now: float) -> Extension:
         """More time for what runs, if it disturbs nobody; the most that all of it could have, if it does."""
@@ -231,7 +235,7 @@ class Planning:
             for revision in done.revisions
             if revision.id not in self._running
         }
-        expected = self._expectations.fresh(now, promises)
+        expected = self._foreseen(now, promises)
         positions = {
             entry.request.id: place
             for lane in self._planner.lanes
@@ -239,6 +243,14 @@ class Planning:
         }
         due = self._planner.next_due(now)
         return Outcome(done.starts, done.revisions, promises, expected, positions, due)
+
+    def _foreseen(self, now: float, promises: Mapping[str, Promise]) -> dict[str, Expectation]:
+        """What those are told who came; nobody is kept from starting because nothing can be foretold."""
+        try:
+            return self._expectations.fresh(now, promises)
+        except Exception:
+            log.exception("no start could be foretold")
+            return {}
 
     def _members(self) -> list[tuple[str, str]]:
         """All accounts and users that want something."""

@@ -20,6 +20,8 @@ from jobman.sched.rows import CLOSED
 from jobman.sched.windows import Windows
 
 _SLACK = 1024
+_ONE_BY_ONE = 2
+"""With more reservations than so many it is worth asking first whether anything changed for one."""
 
 
 class Book:
@@ -32,20 +34,27 @@ class Book:
         self.timeline = compiler.timeline
         self.windows = windows
         self.lanes: list[Lane] = []
+        self.entries: dict[str, Entry] = {}
+        """All that waits or runs."""
         self.releases = Releases(self.timeline)
         self.news = 0
         """How often something was freed from outside."""
-        self.cause = ""
-        """What happened last, in words."""
+        self._event = ("", "")
+        """What happened last."""
         self.revisions: list[Revision] = []
         self.dues: list[tuple[float, int, Entry, Spot]] = []
         """When reservations begin; with some that are none any more."""
         self._pushed = 0
 
-    def happened(self, cause: str) -> None:
+    def happened(self, who: str, what: str) -> None:
         """Something was freed, and this is why."""
         self.news += 1
-        self.cause = cause
+        self._event = (who, what)
+
+    @property
+    def cause(self) -> str:
+        """What happened last, in words."""
+        return " ".join(self._event)
 
     # -- finding -------------------------------------------------------------------------------------
 
@@ -166,7 +175,7 @@ class Book:
         gang = entry.gang
         entry.tested = freed = self.releases.count
         if gang.far_seen == freed and entry.limit >= gang.far and entry.lane.barrier is not None:
-            self._told(entry)
+            self.told(entry)
             return
         spot = self.find(entry, now if after is None else after)
         if spot is not None and spot.start > now + self.firm:
@@ -174,7 +183,7 @@ class Book:
             self._hold_far(entry, spot, now)
         elif spot is not None:
             self.hold(entry, spot)
-        self._told(entry)
+        self.told(entry)
 
     def _hold_far(self, entry: Entry, spot: Spot, now: float) -> None:
         """Let the first to whom nothing can be promised stand in the way of those who would never end."""
@@ -192,15 +201,17 @@ class Book:
     def _reserve_circle(self, entry: Entry, after: float) -> None:
         """All of those who must run at the same time, or none."""
         assert entry.circle is not None
+        if not entry.circle.is_led_by(entry, self.lanes):
+            return
         found = find_together(self, entry.circle, after)
         for member in entry.circle.waiting():
             if member.spot is None:
                 member.tested = self.releases.count
                 if found:
                     self.hold(member, found[member.request.id])
-                self._told(member)
+                self.told(member)
 
-    def _told(self, entry: Entry) -> None:
+    def told(self, entry: Entry) -> None:
         """Say what has become of a guarantee."""
         start = None if entry.spot is None or entry.lane.barrier is entry else entry.spot.start
         if start != entry.guaranteed:
@@ -239,12 +250,12 @@ class Book:
             return self._sooner_by_trying(entry, spot, after)
         sole = gang.sole
         if sole is not None:
-            if not releases.helps_sole(entry, spot.start):
+            if len(entry.lane.reserved) > _ONE_BY_ONE and not releases.helps_sole(entry, spot.start):
                 return None
             profile = timeline.rows[sole.ground.rows[0]].profile
             start = profile.earliest(sole.need, entry.limit, after, spot.start)
             return None if start == inf else Spot(start, 0, spot.places, spot.holds)
-        rows = releases.rows_before(entry, spot.start)
+        rows = releases.rows_for(entry)
         if rows is None:
             return self._sooner_by_trying(entry, spot, after)
         if not rows:
@@ -315,6 +326,7 @@ class Book:
                     if member.spot is not None:
                         member.lane.lost_rows |= hit
                         self.unreserve(member, cause)
+                        self.news += 1
 
     def _is_overbooked(self, entry: Entry, hit: Collection[int], start: float, end: float) -> bool:
         """Whether more is taken where a reservation is than there is."""

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from math import inf
 from typing import TYPE_CHECKING
 
 from jobman.sched.gangs import Spot
-from jobman.sched.lanes import Entry
+from jobman.sched.lanes import Entry, Lane
 from jobman.sched.outlook import spaced
 from jobman.sched.requests import Request
 
@@ -35,24 +35,28 @@ class Circle:
         found = (self._entries.get(name) for name in self.names)
         return sorted(entry for entry in found if entry is not None and not entry.is_running)
 
+    def is_led_by(self, entry: Entry, lanes: Sequence[Lane]) -> bool:
+        """Whether it is the turn of all when it is the turn of this one: the last, so that none passes."""
+        return entry is max(self.waiting(), key=lambda member: (lanes.index(member.lane), member.key))
+
 
 class Circles:
     """Who belongs together."""
 
     def __init__(self, entries: Mapping[str, Entry]) -> None:
         self._entries = entries
-        self._by_name: dict[str, Circle] = {}
+        self.known: dict[str, Circle] = {}
 
     def join(self, request: Request) -> Circle:
         """The circle of a request, into which those it names are drawn."""
         names = {request.id, *request.together}
         for name in list(names):
-            known = self._by_name.get(name)
+            known = self.known.get(name)
             if known is not None:
                 names |= known.names
         circle = Circle(names, self._entries)
         for name in names:
-            self._by_name[name] = circle
+            self.known[name] = circle
             member = self._entries.get(name)
             if member is not None:
                 member.circle = circle
@@ -60,10 +64,10 @@ class Circles:
 
     def leave(self, request_id: str) -> None:
         """Forget a circle of which nobody is left."""
-        circle = self._by_name.get(request_id)
+        circle = self.known.get(request_id)
         if circle is not None and not any(name in self._entries for name in circle.names):
             for name in circle.names:
-                del self._by_name[name]
+                del self.known[name]
 
 
 def find_together(book: Book, circle: Circle, after: float, before: float = inf) -> dict[str, Spot] | None:

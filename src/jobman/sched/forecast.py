@@ -8,15 +8,15 @@ from math import inf
 from typing import NamedTuple
 
 from jobman.sched.forecast_amounts import Amounts
-from jobman.sched.forecast_jobs import SHARES, Job
-from jobman.sched.forecast_margin import Margin
+from jobman.sched.forecast_jobs import SHARES, Job, Pledge
+from jobman.sched.forecast_margin import Margin, late, middle
 from jobman.sched.forecast_outlook import Outlook
 from jobman.sched.forecast_play import Closure, Play, Rules, Scene
 from jobman.sched.history import History
 from jobman.sched.queues import EVERYTHING, Queue
 from jobman.sched.requests import Request
 
-PLAYED = 256
+PLAYED = 128
 """With more than so many that run and wait, one expectation is read off the last play of all."""
 _STALE = 8
 """All is played again when one in so many has changed since."""
@@ -41,7 +41,12 @@ class Forecaster:
     """
 
     def __init__(
-        self, capacity: Mapping[str, float], queue: Queue = EVERYTHING, *, history: History | None = None
+        self,
+        capacity: Mapping[str, float],
+        queue: Queue = EVERYTHING,
+        *,
+        history: History | None = None,
+        margins: tuple[Margin, Margin] | None = None,
     ) -> None:
         self.history = History() if history is None else history
         self._rules = Rules.of(queue)
@@ -50,8 +55,8 @@ class Forecaster:
         self._waiting: dict[str, Job] = {}
         self._running: dict[str, Job] = {}
         self._closures: dict[str, tuple[float, float, Mapping[str, float]]] = {}
-        self._margin = Margin()
-        self._dues: list[tuple[float, str]] = []
+        self.margins = margins or (middle(), late())
+        self._dues: list[tuple[float, str, int]] = []
         self._outlooks: tuple[Outlook, ...] = ()
         self._changes = 0
 
@@ -67,9 +72,10 @@ class Forecaster:
         job.start(now)
         self._free -= job.need
         self._changes += 1
-        if job.due is not None and job.due < inf:
-            self._margin.learn(job.bucket, late=now > job.due)
-            job.due = None
+        for share, pledge in enumerate(job.pledges or ()):
+            if pledge is not None:
+                self.margins[share].learn(pledge.bucket, late=now > pledge.due)
+        job.pledges = None
 
     def ended(self, id: str, now: float, *, learn: bool = True) -> None:
         """One that ran has ended; without `learn` its run time says nothing of others."""
@@ -117,10 +123,8 @@ class Forecaster:
         job = self._waiting[id]
         starts = self._starts(id, job, now)
         found = self._expectation(starts, now, guaranteed_by)
-        if job.due == inf and found.p90 < inf:
-            job.due = found.p90
-            job.bucket = self._margin.bucket(starts[-1] - now)
-            heappush(self._dues, (found.p90, id))
+        if job.pledges is None and found.p90 < inf:
+            self._pledge(id, job, starts, now, found.p90)
         return found
 
     def try_out(
@@ -148,11 +152,20 @@ class Forecaster:
 
     def _expectation(self, starts: Sequence[float], now: float, guaranteed_by: float | None) -> Expectation:
         """What was played, with its margin, never before now and never after the guarantee."""
-        middle, slow = starts
         latest = inf if guaranteed_by is None else max(now, guaranteed_by)
-        p50 = min(max(middle, now), latest)
-        p90 = min(now + self._margin.widened(slow - now), latest) if slow < inf else latest
+        p50, p90 = (
+            min(now + margin.applied(start - now), latest) if start < inf else latest
+            for margin, start in zip(self.margins, starts, strict=True)
+        )
         return Expectation(p50, max(p50, p90))
+
+    def _pledge(self, id: str, job: Job, starts: Sequence[float], now: float, p90: float) -> None:
+        """Keeps what one was told first, to learn from it."""
+        dues = (now + self.margins[0].edge(starts[0] - now), p90)
+        job.pledges = []
+        for share, (due, start) in enumerate(zip(dues, starts, strict=True)):
+            job.pledges.append(Pledge(due, self.margins[share].bucket(start - now)))
+            heappush(self._dues, (due, id, share))
 
     def _starts(self, id: str | None, job: Job, now: float) -> list[float]:
         """When one starts in each play; one without id is not there yet."""
@@ -209,8 +222,9 @@ class Forecaster:
     def _settle(self, now: float) -> None:
         """Learns from those who should have started and have not."""
         while self._dues and self._dues[0][0] < now:
-            due, id = heappop(self._dues)
+            due, id, share = heappop(self._dues)
             job = self._waiting.get(id)
-            if job is not None and job.due == due:
-                self._margin.learn(job.bucket, late=True)
-                job.due = None
+            pledge = job.pledges[share] if job is not None and job.pledges else None
+            if job is not None and job.pledges and pledge is not None and pledge.due == due:
+                self.margins[share].learn(pledge.bucket, late=True)
+                job.pledges[share] = None

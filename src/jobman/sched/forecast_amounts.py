@@ -30,5 +30,11 @@ class Amounts:
         for kind, amount in amounts.items():
             shift = self._shifts.get(kind)
             if shift is not None:
-                total += min(round(amount * _PARTS), _MOST) << shift
+                total += min(_parts(amount), _MOST) << shift
         return total
+
+
+def _parts(amount: float) -> int:
+    """Exact where the amount is whole, however large: what fits exactly must not fail by a rounding."""
+    whole = int(amount)
+    return whole * _PARTS if whole == amount else round(amount * _PARTS)

@@ -4,18 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from math import inf
+from typing import NamedTuple
 
 import msgspec
 
 from jobman.sched.forecast_amounts import Amounts
-from jobman.sched.forecast_margin import COVERED
 from jobman.sched.forecast_play import Runner, Waiter
 from jobman.sched.history import History, Work
 from jobman.sched.requests import Request
 from jobman.spec.shapes import totals
 
-SHARES = (0.5, COVERED)
+SHARES = (0.5, 0.9)
 """Of the spread of a run time: what is played for the p50, and what is played for the p90."""
+
+
+class Pledge(NamedTuple):
+    """By when one should start, and the bucket of the margin that learns from it."""
+
+    due: float
+    bucket: int
 
 
 class Job:
@@ -25,10 +32,9 @@ class Job:
         "_fresh",
         "_stamp",
         "amounts",
-        "bucket",
-        "due",
         "earliest",
         "need",
+        "pledges",
         "runners",
         "since",
         "waiters",
@@ -42,9 +48,8 @@ class Job:
         self.earliest = request.earliest
         self.since: float | None = None
         """Since when it runs."""
-        self.due: float | None = inf
-        """The p90 it was told; infinity before it was told one, None when something was learned from it."""
-        self.bucket = 0
+        self.pledges: list[Pledge | None] | None = None
+        """By what it is judged, one for each share; None where that was done, and before anything was told."""
         self.waiters: tuple[Waiter, ...] = ()
         self.runners: tuple[Runner, ...] = ()
         """One for each of the shares, as those who wait."""
@@ -97,9 +102,13 @@ class Job:
 
 def needed(request: Request) -> dict[str, float]:
     """What a request needs in all, by kind, in the alternative it likes best."""
-    amounts: dict[str, float] = dict(totals(request.alternatives[0]).amounts)
+    parts = request.alternatives[0]
+    whole = totals(parts)
+    amounts: dict[str, float] = dict(whole.amounts)
     for kind, extra in request.overhead.items():
-        amounts[kind] = amounts.get(kind, 0.0) + extra * totals(request.alternatives[0]).copies
+        amounts[kind] = amounts.get(kind, 0.0) + extra * whole.copies
+    if any(part.is_whole for part in parts):
+        amounts["node"] = sum(part.nodes or 0 for part in parts if part.is_whole)
     return amounts
 
 

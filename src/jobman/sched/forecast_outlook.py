@@ -12,23 +12,24 @@ REACH = 128
 """How many of those who wait are looked at for passing at one time."""
 GRAIN = 0.01
 """The part of an average run that is taken for one moment, where there are very many."""
-MOST = 4096
-"""How many of those who wait are played; the others follow at the pace of these."""
+MOST = 2048
+"""How many of those who wait are played, or as many as run; the others follow at the pace of these."""
 
 
 class Outlook:
     """One play of everything; whoever comes after it is put where there is room among all the others."""
 
     def __init__(self, ids: Sequence[str], scene: Scene, rules: Rules, *, rough: bool) -> None:
-        self._scene = scene._replace(waiting=scene.waiting[:MOST])
+        most = max(MOST, len(scene.running))
+        self._scene = scene._replace(waiting=scene.waiting[:most])
         self._played = _play(self._scene, rules, rough=rough)
         self._in_order = rules.depth == 0
         self._last = max((start for start in self._played if start < inf), default=scene.now)
         self._room: Steps | None = None
         self._front, self._pace = _pace(self._played, scene.now)
         self.starts = dict(zip(ids, self._played, strict=False))
-        self._is_crowded = len(ids) > MOST
-        for id in ids[MOST:]:
+        self._is_crowded = len(ids) > most
+        for id in ids[most:]:
             self.starts[id] = self._front = self._front + self._pace
 
     def start_of(self, id: str | None, waiter: Waiter, now: float) -> float:

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right, insort
+from bisect import bisect_left, insort
 from collections.abc import Sequence
 from heapq import heapify, heappop, heappush
 from math import inf
 from typing import NamedTuple
 
-from jobman.sched.forecast_steps import Steps
+from jobman.sched.forecast_steps import Bounds, Steps
 from jobman.sched.queues import Queue
 
-DEEPEST = 16
+DEEPEST = 8
 """Reservations that are played; more of them change next to nothing and cost much."""
+_COARSER = 16
+"""How many grains what ends by its limit is rounded to."""
 
 
 class Runner(NamedTuple):
@@ -85,9 +87,7 @@ class Play:
         self._needs = [waiter[0] for waiter in scene.waiting]
         self._ends: list[tuple[float, float, int]] = list(scene.running)
         heapify(self._ends)
-        bounds = sorted([(runner[1], runner[2]) for runner in scene.running])
-        self._latest = [latest for latest, _ in bounds]
-        self._held = [need for _, need in bounds]
+        self._bounds = Bounds(((runner[1], runner[2]) for runner in scene.running), _COARSER * grain)
         self._closures = sorted(scene.closures, reverse=True)
         self._later = sorted(
             [(waiter[3], place) for place, waiter in enumerate(scene.waiting) if waiter[3] > scene.now],
@@ -193,7 +193,7 @@ class Play:
 
     def _steps(self) -> Steps:
         """What will be free, going by limits."""
-        steps = Steps(self._marks, self._now, self._free, self._latest, self._held)
+        steps = Steps(self._marks, self._now, self._free, self._bounds.times, self._bounds.needs)
         for closure in self._closures:
             steps.set_aside(closure.start, closure.end, closure.need)
         return steps
@@ -201,14 +201,8 @@ class Play:
     def _hold(self, end: float, latest: float, need: int) -> None:
         self._free -= need
         heappush(self._ends, (end, latest, need))
-        place = bisect_right(self._latest, latest)
-        self._latest.insert(place, latest)
-        self._held.insert(place, need)
+        self._bounds.add(latest, need)
 
     def _end(self, latest: float, need: int) -> None:
         self._free += need
-        place = bisect_left(self._latest, latest)
-        while self._held[place] != need:
-            place += 1
-        del self._latest[place]
-        del self._held[place]
+        self._bounds.remove(latest, need)

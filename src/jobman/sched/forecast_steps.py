@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterable
 from itertools import accumulate
-from math import inf
+from math import ceil, inf
 
 
 class Steps:
@@ -63,9 +63,7 @@ class Steps:
         """Takes this much out of a span of time."""
         first = self._cut(start)
         last = self._cut(end, first)
-        levels = self.levels
-        for place in range(first, last):
-            levels[place] -= need
+        self.levels[first:last] = [level - need for level in self.levels[first:last]]
 
     def _cut(self, time: float, low: int = 0) -> int:
         """The place of the step that begins at this time; there is one afterwards."""
@@ -84,3 +82,42 @@ class Steps:
         if gone > 0:
             del self.times[:gone]
             del self.levels[:gone]
+
+
+class Bounds:
+    """When what is held must have come back, in order: what comes back at the same time is one.
+
+    With a `grid` in seconds times are rounded up to it, so that there are few of them however much is held.
+    """
+
+    __slots__ = ("_grid", "needs", "times")
+
+    def __init__(self, held: Iterable[tuple[float, int]], grid: float = 0.0) -> None:
+        self._grid = grid
+        sums: dict[float, int] = {}
+        for time, need in held:
+            time = self._rounded(time)
+            sums[time] = sums.get(time, 0) + need
+        self.times = sorted(sums)
+        self.needs = [sums[time] for time in self.times]
+
+    def add(self, time: float, need: int) -> None:
+        """Something more is held."""
+        time = self._rounded(time)
+        place = bisect_left(self.times, time)
+        if place < len(self.times) and self.times[place] == time:
+            self.needs[place] += need
+        else:
+            self.times.insert(place, time)
+            self.needs.insert(place, need)
+
+    def remove(self, time: float, need: int) -> None:
+        """Something came back, at its time or before."""
+        place = bisect_left(self.times, self._rounded(time))
+        self.needs[place] -= need
+        if not self.needs[place]:
+            del self.times[place]
+            del self.needs[place]
+
+    def _rounded(self, time: float) -> float:
+        return ceil(time / self._grid) * self._grid if self._grid and time < inf else time

@@ -11,6 +11,11 @@ from jobman.sched.profile import Pairs
 from jobman.sched.requests import Placed
 from jobman.sched.wishes import Wishes
 
+Places = dict[int, int]
+"""How many pieces go to which row."""
+Holds = Sequence[tuple[int, Pairs]]
+"""What is held, by row."""
+
 
 class Ground:
     """The rows that suit a piece, and those it may borrow from other queues if it can start now."""
@@ -36,7 +41,18 @@ class Piece:
     itself.
     """
 
-    __slots__ = ("copies", "ground", "is_row", "need", "pairs", "single", "wanted", "whole")
+    __slots__ = (
+        "copies",
+        "ground",
+        "holds",
+        "is_row",
+        "need",
+        "pairs",
+        "places",
+        "single",
+        "wanted",
+        "whole",
+    )
 
     def __init__(
         self, pairs: Pairs, wanted: int, copies: int, ground: Ground, *, single: bool, whole: bool
@@ -51,6 +67,10 @@ class Piece:
         """Whether there is but one node to look at, so that all pieces add up to one need."""
         self.need = tuple((kind, least * wanted) for kind, least in pairs) if self.is_row else self.pairs
         """What a node must have free to be of any use."""
+        where = ground.rows[0] if self.is_row else -1
+        self.places: Sequence[Places] = ({where: wanted},)
+        self.holds: Holds = ((where, self.need),)
+        """Where it goes and what it holds there, if there is but one node."""
 
 
 class Choice:
@@ -121,7 +141,7 @@ class Gang:
         self.relent()
         self.cold = inf
         self.hot: set[int] | None = None
-        """Rows freed since it could not start with a limit of `cold` or more; None where all must be asked."""
+        """Rows freed since it could not start with a limit of `cold` or more; None for all there are."""
         self.warm = 0
         """What had been freed when these rows were last counted."""
 
@@ -132,7 +152,7 @@ class Gang:
         self.seen = -1
         """What had been freed until then; less than nothing if it was not tried yet."""
         self.lack = 1
-        """How many rows were missing then, at least."""
+        """How many rows, or pieces that may share one, were missing then at least."""
         self.is_bound = False
         """Whether a limit was in the way."""
 
@@ -140,16 +160,10 @@ class Gang:
         """Remember that it could not start, and what had been freed until then."""
         if self.only is not None and (self.hot is None or limit < self.cold):
             self.hot, self.cold, self.warm = set(), limit, freed
-        if limit < self.failed:
+        if limit < self.failed or (self.sole is not None and self.seen != freed):
             self.failed = limit
         self.seen = freed
         self.lack = lack
-
-
-Places = dict[int, int]
-"""How many pieces go to which row."""
-Holds = Sequence[tuple[int, Pairs]]
-"""What is held, by row."""
 
 
 class Spot:

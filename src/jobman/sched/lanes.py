@@ -147,7 +147,11 @@ class Lane:
         """Whether everything must be looked at again."""
 
     def join(self, entry: Entry) -> None:
-        _put(self.waiting, entry)
+        waiting = self.waiting
+        if waiting and entry.key < waiting[-1].key:
+            insort(waiting, entry)
+        else:
+            waiting.append(entry)
         if self.by_limit is not None:
             insort(self.by_limit, (entry.limit, entry.request.number, entry))
         if self.by_gang is not None:
@@ -194,6 +198,11 @@ class Lane:
     def let_go(self) -> None:
         """Take those out who have started."""
         begun, self.begun = self.begun, []
+        if len(begun) == len(self.waiting):
+            self.waiting = []
+            self.by_limit = None if self.by_limit is None else []
+            self.by_gang = None
+            return
         if len(begun) * 16 < len(self.waiting):
             for entry in begun:
                 self._take_out(entry)
@@ -236,6 +245,9 @@ def _put(waiting: list[Entry], entry: Entry) -> None:
 
 def _remove(waiting: list[Entry], entry: Entry) -> None:
     """Take one out, who may have the same place as others."""
+    if len(waiting) < _MANY:
+        waiting.remove(entry)
+        return
     place = bisect_left(waiting, entry)
     while waiting[place] is not entry:
         place += 1

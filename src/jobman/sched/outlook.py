@@ -67,6 +67,11 @@ class Outlook:
         """What is free on these rows now is not what it was."""
         self._moved.update(numbers)
 
+    def touched(self, numbers: Iterable[int]) -> None:
+        """Both."""
+        self._changed.update(numbers)
+        self._moved.update(numbers)
+
     def stale(self, now: float) -> list[int]:
         """Rows of which a step is over."""
         self._refresh()
@@ -168,18 +173,22 @@ class Outlook:
         return self._times[:end], self._amounts[:, :end], self._owner[:end]
 
     def _fit(self, piece: Piece, amounts: Array, owner: Array) -> Array:
-        """Steps in which a piece finds room."""
-        if piece.whole:
-            self._refresh_free()
-            fit = (amounts >= self._whole[:, owner]).all(axis=0)
-        else:
-            (kind, least), *others = piece.pairs
-            fit = amounts[kind] >= least
-            for kind, least in others:
-                fit &= amounts[kind] >= least
+        """Steps in which a piece finds room, on its own rows."""
+        fit = self._fit_anywhere(piece, amounts, owner)
         mask = self._steps_of(piece.ground, owner)
         if mask is not None:
             fit &= mask
+        return fit
+
+    def _fit_anywhere(self, piece: Piece, amounts: Array, owner: Array) -> Array:
+        """Steps in which there is room for a piece, whether or not it may be there."""
+        if piece.whole:
+            self._refresh_free()
+            return (amounts >= self._whole[:, owner]).all(axis=0)
+        (kind, least), *others = piece.pairs
+        fit = amounts[kind] >= least
+        for kind, least in others:
+            fit &= amounts[kind] >= least
         return fit
 
     def _steps_of(self, ground: Ground, owner: Array) -> Array:
@@ -196,13 +205,7 @@ class Outlook:
     def fitting(self, piece: Piece, numbers: Array, start: float, end: float) -> Array:
         """Those of some rows on which a piece finds room all the time in between."""
         times, amounts, owner = self._views()
-        if piece.whole:
-            fit = self._fit(piece, amounts, owner)
-        else:
-            (kind, least), *others = piece.pairs
-            fit = amounts[kind] >= least
-            for kind, least in others:
-                fit &= amounts[kind] >= least
+        fit = self._fit_anywhere(piece, amounts, owner)
         lacking = ~fit[:-1] & (times[:-1] < end) & (times[1:] > start)
         good = np.ones(len(self._rows), dtype=bool)
         good[owner[:-1][lacking]] = False

@@ -37,9 +37,11 @@ from jobman.sched.windows import Windows
 
 Priority = Callable[[Request, float], float]
 _A_MOMENT = 0.001
+_LONG_AGO = 1e12
+"""Those who were promised something before a restart are before all others, in the order of that."""
 
 
-class Pass(msgspec.Struct):
+class Pass(msgspec.Struct, gc=False):
     """What one pass decided."""
 
     starts: list[Start]
@@ -64,7 +66,7 @@ class Planner:
         self.lanes = self.book.lanes
         self.lanes.extend(Lane(queue) for queue in sorted(queues, key=lambda queue: -queue.factor))
         self.upkeep = Upkeep(self.book)
-        self.entries: dict[str, Entry] = {}
+        self.entries = self.book.entries
         self._by_name = {lane.queue.name: lane for lane in self.lanes}
         self._default = self._by_name.get(EVERYTHING.name, self.lanes[-1])
         self._priority = priority
@@ -86,6 +88,8 @@ class Planner:
         if request.reservation:
             lane = self._booked(lane, request.reservation)
         gang = self.compiler.gang(request, lane.queue.name)
+        if self._priority is None and not lane.strict:
+            return Entry(request, lane, gang, (-request.weight, request.number))
         return Entry(request, lane, gang, self._key(request, lane, now))
 
     def _booked(self, lane: Lane, reservation: str) -> Lane:
@@ -98,9 +102,14 @@ class Planner:
         return self.lanes[0]
 
     def _key(self, request: Request, lane: Lane, now: float) -> Key:
-        """Its place among those who wait; in strict order only who came first counts."""
+        """Its place among those who wait; in strict order only who came first counts.
+
+        One who comes back with an old number is behind those who came meanwhile.
+        """
         if lane.strict:
-            return (0.0, request.number)
+            last = lane.waiting[-1].key if lane.waiting else (0.0, 0)
+            rank = max(last[0], 0.0)
+            return (rank if (rank, request.number) > last else rank + 1, request.number)
         weight = request.weight if self._priority is None else self._priority(request, now)
         return (-weight, request.number)
 
@@ -113,7 +122,7 @@ class Planner:
         entry = self.entry(request, now)
         self.entries[request.id] = entry
         entry.lane.join(entry)
-        if not entry.is_plain:
+        if not entry.is_plain or self._circles.known:
             self._prepare(entry, now)
 
     def _replace(self, request_id: str, now: float) -> None:
@@ -126,7 +135,8 @@ class Planner:
         request = entry.request
         if request.earliest > now:
             heappush(self._wakes, (request.earliest, request.number, entry))
-        if request.together:
+        if request.together or request.id in self._circles.known:
+            entry.is_plain = False
             circle = entry.circle = self._circles.join(request)
             for member in circle.waiting():
                 member.lane.is_stale = True
@@ -138,7 +148,7 @@ class Planner:
         lane.leave(entry)
         if entry.spot is not None:
             self.book.unreserve(entry)
-            self.book.happened(f"{request_id} left the queue")
+            self.book.happened(request_id, "left the queue")
         elif lane.strict or lane.depth < inf:
             lane.is_stale = True
         if entry.circle is not None:
@@ -148,7 +158,7 @@ class Planner:
         """What ran gives everything back."""
         entry = self.entries.pop(request_id)
         self._starts.finish(entry, now)
-        self.book.happened(f"{request_id} ended")
+        self.book.happened(request_id, "ended")
         if entry.circle is not None:
             self._circles.leave(request_id)
 
@@ -165,6 +175,9 @@ class Planner:
         """Something that waits with a guarantee, as it was before a restart; the first pass compresses it."""
         self.submit(request, now)
         entry = self.entries[request.id]
+        if entry.lane.strict:
+            entry.key = (guaranteed_by - _LONG_AGO, request.number)
+            entry.lane.sort()
         entry.guaranteed = guaranteed_by
         entry.cause = "its place in the queue was lost with a restart"
         spot = kept(self.book, entry, placed, max(guaranteed_by, now))
@@ -198,7 +211,6 @@ class Planner:
                 self._turns.serve(lane, now)
                 if lane.begun:
                     lane.let_go()
-        book.releases.trim()
         done = Pass(starts.starts, book.revisions)
         starts.starts, book.revisions = [], []
         return done
@@ -251,7 +263,7 @@ class Planner:
                 entry.cause = f"the queue {lane.queue.name} is closed"
                 self.book.revise(entry, None)
         lane.lose_nothing()
-        self.book.happened(f"the queue {lane.queue.name} was closed")
+        self.book.happened(f"the queue {lane.queue.name}", "was closed")
 
     def resort(self, now: float) -> None:
         """Priorities have changed: put everybody where they belong. Guarantees stay as they are."""

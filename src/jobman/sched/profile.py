@@ -33,7 +33,7 @@ class Profile:
     def change(self, start: float, end: float, pairs: Pairs, sign: int) -> None:
         """Take (-1) or give back (1) from one moment to another; what is past stays past."""
         times, columns = self.times, self.columns
-        if end <= start or end <= times[0]:
+        if end <= start or end <= times[0] or not pairs:
             return
         first = bisect_left(times, start)
         if first and (first == len(times) or times[first] != start):
@@ -52,9 +52,10 @@ class Profile:
             for kind, amount in pairs:
                 column, more = columns[kind], sign * amount
                 column[first:last] = [free + more for free in column[first:last]]
-        if last < len(times):
+        column = columns[0]
+        if last < len(times) and column[last] == column[last - 1]:
             self._join(last)
-        if first:
+        if first and column[first] == column[first - 1]:
             self._join(first)
 
     def _join(self, place: int) -> None:
@@ -148,11 +149,11 @@ class Profile:
             first = 0
         last = bisect_left(times, end, first + 1)
         if last - first == 1:
-            for kind, least in pairs:
+            for kind, least in pairs:  # noqa: SIM110 (a generator takes twice the time)
                 if self.columns[kind][first] < least:
                     return False
             return True
-        for kind, least in pairs:
+        for kind, least in pairs:  # noqa: SIM110
             if min(self.columns[kind][first:last]) < least:
                 return False
         return True

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from jobman.sched.bounds import Bound
 from jobman.sched.gangs import Gang
@@ -15,15 +14,8 @@ _HOT = 32
 """With more freed rows than so many, all rows are asked."""
 
 
-class Release(NamedTuple):
-    """Rows on which something was freed from one moment to another, and limits of which something was."""
-
-    rows: Sequence[int]
-    begin: float
-    end: float
-    bounds: Sequence[Bound]
-    peak: list[int]
-    """The most that is free there, once somebody has asked; of one row only."""
+Release = tuple[Sequence[int], float, float, Sequence[Bound]]
+"""Rows on which something was freed from one moment to another, and limits of which something was."""
 
 
 class Releases:
@@ -35,17 +27,19 @@ class Releases:
         self._base = 0
         self.count = 0
         """How much there was, ever."""
+        self._peaks: dict[int, tuple[int, ...]] = {}
+        """The most that is free where something was freed, by its place in the log; of single rows only."""
         self._freed: tuple[int, int, tuple[int, ...]] = (-1, -1, ())
 
     def add(self, rows: Sequence[int], begin: float, end: float, bounds: Sequence[Bound] = ()) -> None:
-        self._log.append(Release(rows, begin, end, bounds, []))
-        self.count += 1
-
-    def trim(self) -> None:
-        """Forget the beginning; those who have not looked since then will look at everything."""
-        if len(self._log) > _MOST:
+        log = self._log
+        if len(log) > _MOST:
+            # Those who have not looked since then will look at everything.
             self._base = self.count
-            self._log = []
+            self._log = log = []
+            self._peaks = {}
+        log.append((rows, begin, end, bounds))
+        self.count += 1
 
     # -- those who cannot start ----------------------------------------------------------------------
 
@@ -55,22 +49,14 @@ class Releases:
         if since < 0:
             gang.revive()
             return True
-        sole = gang.sole
-        if sole is not None:
-            gang.seen = self.count
-            free = self._timeline.rows[sole.ground.rows[0]].free
-            for kind, least in sole.need:
-                if free[kind] < least:
-                    return False
-            gang.revive()
-            return True
         if gang.is_bound and self._frees_bound(gang, since):
             gang.revive()
             return True
         rows = self._rows_since(since)
         gang.seen = self.count
         for piece in gang.pieces:
-            gang.lack -= len(self._timeline.open_among(piece, rows))
+            found = len(self._timeline.open_among(piece, rows))
+            gang.lack -= found if piece.single else found * piece.wanted
         if gang.lack > 0:
             return False
         gang.relent()
@@ -90,29 +76,29 @@ class Releases:
 
     def _frees_bound(self, gang: Gang, since: int) -> bool:
         bounds = gang.bounds
-        return any(bound in bounds for release in self._log[since:] for bound in release.bounds)
+        return any(bound in bounds for release in self._log[since:] for bound in release[3])
 
     def _rows_since(self, since: int) -> tuple[int, ...]:
         """The rows on which something was freed; many ask for the same."""
         first, count, rows = self._freed
         if first != since + self._base or count != self.count:
-            rows = tuple(dict.fromkeys(row for release in self._log[since:] for row in release.rows))
+            rows = tuple(dict.fromkeys(row for release in self._log[since:] for row in release[0]))
             self._freed = (since + self._base, self.count, rows)
         return rows
 
     # -- those who have a place ----------------------------------------------------------------------
 
-    def rows_before(self, entry: Entry, start: float) -> set[int] | None:
-        """The rows freed before a start since somebody was last tried; None where all must be asked."""
+    def rows_for(self, entry: Entry) -> set[int] | None:
+        """The rows freed since somebody was last tried, before its end; None where all must be asked."""
         since = entry.tested - self._base
         if since < 0:
             return None
         bounds = entry.gang.bounds
         rows: set[int] = set()
-        for release in self._log[since:]:
-            if release.begin < start:
-                rows.update(release.rows)
-                if bounds and any(bound in bounds for bound in release.bounds):
+        for freed, begin, _, limits in self._log[since:]:
+            if begin < entry.end:
+                rows.update(freed)
+                if bounds and any(bound in bounds for bound in limits):
                     return None
         return rows
 
@@ -126,10 +112,13 @@ class Releases:
         assert gang.sole is not None
         number = gang.sole.ground.rows[0]
         for place in range(since, len(log)):
-            rows, begin, end, _, peak = log[place]
+            rows, begin, end, _ = log[place]
             if begin < start and number in rows:
-                if not peak and len(rows) == 1:
-                    peak.extend(self._timeline.rows[number].profile.peak(begin, end))
-                if not peak or peak[kind] >= least:
+                if len(rows) > 1:
+                    return True
+                peak = self._peaks.get(place)
+                if peak is None:
+                    peak = self._peaks[place] = self._timeline.rows[number].profile.peak(begin, end)
+                if peak[kind] >= least:
                     return True
         return False

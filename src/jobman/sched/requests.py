@@ -42,14 +42,14 @@ class Request(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Requests that must run at the same time as this one; all are placed at once or none is."""
 
 
-class Placed(msgspec.Struct, frozen=True, omit_defaults=True):
+class Placed(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     """Where a gang goes: the alternative, and for each of its parts how many pieces go to which node."""
 
     alternative: int
     places: tuple[dict[str, int], ...]
 
 
-class Start(msgspec.Struct, frozen=True):
+class Start(msgspec.Struct, frozen=True, gc=False):
     """A request that starts now, and where."""
 
     id: str
@@ -58,7 +58,7 @@ class Start(msgspec.Struct, frozen=True):
     """When its time will be over."""
 
 
-class Revision(msgspec.Struct, frozen=True, omit_defaults=True):
+class Revision(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     """A guarantee that was given, taken back or moved, and why; None for no guarantee."""
 
     id: str

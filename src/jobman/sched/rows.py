@@ -35,7 +35,9 @@ class Row:
     def settle(self) -> None:
         """Work out what the whole of it is."""
         self.whole: Pairs = tuple(
-            (kind, units) for kind, units in enumerate(self.capacity) if 0 < units < ENDLESS
+            (kind, max(units, 0))
+            for kind, units in enumerate(self.capacity)
+            if units < ENDLESS and units + self.foreign[kind] > 0
         )
 
     def learn(self, units: int) -> None:
@@ -69,7 +71,7 @@ class Row:
             return 0
         if not piece.whole:
             return _times(self.free, piece.pairs)
-        if not _times(self.free, self.whole):
+        if any(self.free[kind] < units for kind, units in self.whole):
             return 0
         return 1 if piece.single else _times(self.capacity, piece.pairs)
 

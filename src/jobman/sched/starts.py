@@ -8,7 +8,7 @@ from math import inf
 
 from jobman.sched.book import Book
 from jobman.sched.circles import Circle, place_at
-from jobman.sched.gangs import Spot
+from jobman.sched.gangs import Gang, Spot
 from jobman.sched.lanes import Entry
 from jobman.sched.requests import Start
 
@@ -37,18 +37,14 @@ class Starts:
         """Start a request if there is room and nobody who has a reservation is disturbed."""
         gang, limit = entry.gang, entry.limit
         freed = self._releases.count
-        if (
-            limit >= gang.failed
-            and gang.seen >= 0
-            and (gang.seen == freed or not self._releases.revives(gang))
-        ):
+        if limit >= gang.failed and self._is_hopeless(gang, freed):
             return False
         if not entry.is_plain:
             request = entry.request
             if not request.earliest <= now <= request.latest or request.reservation:
                 return False
             if entry.circle is not None:
-                return self._start_circle(entry.circle, now)
+                return self._start_circle(entry, entry.circle, now)
         if gang.bounds:
             return self._start_bounded(entry, now)
         if gang.hot is not None:
@@ -59,6 +55,12 @@ class Starts:
             return False
         self._start(entry, spot, now, now + limit, is_planned=False)
         return True
+
+    def _is_hopeless(self, gang: Gang, freed: int) -> bool:
+        """Whether nothing was freed since a gang failed that could help it."""
+        if gang.seen == freed:
+            return True
+        return gang.seen >= 0 and gang.sole is None and not self._releases.revives(gang)
 
     def _start_bounded(self, entry: Entry, now: float) -> bool:
         """The first alternative for which there is room, and which all limits admit."""
@@ -76,10 +78,12 @@ class Starts:
         gang.fail(limit, self._releases.count, lack)
         return False
 
-    def _start_circle(self, circle: Circle, now: float) -> bool:
+    def _start_circle(self, entry: Entry, circle: Circle, now: float) -> bool:
         """Start all who must run at the same time, if all can."""
         members = circle.waiting()
         if circle.missing or any(member.spot is not None for member in members):
+            return False
+        if not circle.is_led_by(entry, self._book.lanes):
             return False
         spots = place_at(self._book, members, now)
         if spots is None or not self._are_free(spots.values()):
@@ -204,26 +208,29 @@ class Starts:
             self._book.revise(entry, now)
         self.begin(entry, spot, now, end, is_planned=is_planned)
         lane = entry.lane
-        lane.reserved.pop(entry.request.id, None)
+        if lane.reserved:
+            lane.reserved.pop(entry.request.id, None)
         lane.begun.append(entry)
-        self.starts.append(Start(entry.request.id, self._book.compiler.placed(entry.gang, spot), end))
+        placed = entry.gang.placed or self._book.compiler.placed(entry.gang, spot)
+        self.starts.append(Start(entry.request.id, placed, end))
 
     def begin(self, entry: Entry, spot: Spot, now: float, end: float, *, is_planned: bool = False) -> None:
         """Let an entry hold a spot from now on."""
         entry.spot = spot
-        if not is_planned:
-            self._timeline.plan(spot.holds, now, end)
+        if is_planned:
+            self._timeline.hold(spot.holds)
+        else:
+            self._timeline.begin(spot.holds, now, end)
             if entry.gang.bounds:
                 entry.takes = self._book.compiler.takes(entry.gang, spot)
                 for bound, pairs in entry.takes:
                     bound.take(entry.job, pairs, now, end)
-        self._timeline.hold(spot.holds)
         for bound, pairs in entry.takes:
             bound.start(entry.job, pairs)
         entry.is_running = True
         entry.end = end
         if end < inf:
-            self.will_end(entry)
+            heappush(self.ends, (end, entry.request.id, entry))
 
     def will_end(self, entry: Entry) -> None:
         """Count on the end of what runs."""
@@ -240,9 +247,7 @@ class Starts:
         """What ran gives everything back."""
         spot, end = entry.spot, entry.end
         assert spot is not None
-        self._timeline.hold(spot.holds, 1)
-        if end > now:
-            self._timeline.unplan(spot.holds, now, end)
+        self._timeline.end(spot.holds, now, end)
         for bound, pairs in entry.takes:
             bound.stop(entry.job, pairs)
             bound.give(entry.job, pairs, now, end)

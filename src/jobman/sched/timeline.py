@@ -99,8 +99,31 @@ class Timeline:
         if self._outlook is not None:
             self._outlook.changed([number for number, _ in holds])
 
+    def begin(self, holds: Holds, now: float, end: float) -> None:
+        """Take something now and until an end."""
+        for number, pairs in holds:
+            row = self.rows[number]
+            row.profile.change(now, end, pairs, -1)
+            free = row.free
+            for kind, units in pairs:
+                free[kind] -= units
+        if self._outlook is not None:
+            self._outlook.touched([number for number, _ in holds])
+
+    def end(self, holds: Holds, now: float, end: float) -> None:
+        """Give back what was taken until an end that may be over."""
+        for number, pairs in holds:
+            row = self.rows[number]
+            row.profile.forget(now)
+            row.profile.change(now, end, pairs, 1)
+            free = row.free
+            for kind, units in pairs:
+                free[kind] += units
+        if self._outlook is not None:
+            self._outlook.touched([number for number, _ in holds])
+
     def hold(self, holds: Holds, sign: int = -1) -> None:
-        """Take something now, or give it back."""
+        """Take something now, or give it back, of what was planned."""
         for number, pairs in holds:
             free = self.rows[number].free
             for kind, units in pairs:
@@ -115,8 +138,7 @@ class Timeline:
     def touched(self, number: int) -> None:
         """Something about a row has changed."""
         if self._outlook is not None:
-            self._outlook.changed((number,))
-            self._outlook.moved((number,))
+            self._outlook.touched((number,))
 
     def closing(self, numbers: Iterable[int]) -> Holds:
         """What is planned to close rows."""
@@ -136,7 +158,7 @@ class Timeline:
                     return None
             if not row.is_open or not row.profile.fits(sole.need, at, at + limit):
                 return None
-            return Spot(at, 0, ({number: sole.wanted},), ((number, sole.need),))
+            return Spot(at, 0, sole.places, sole.holds)
         lack = ENDLESS
         for choice in gang.choices:
             spot = self.now_as(gang, choice, limit, at)
@@ -231,7 +253,7 @@ class Timeline:
     # -- later ---------------------------------------------------------------------------------------
 
     def earliest(self, gang: Gang, limit: float, after: float, before: float = inf) -> Spot | None:
-        """The first moment at which a gang finds room for all of its time, by the first alternative that does."""
+        """The first moment at which a gang finds room for all of its time; of alternatives the first."""
         best: Spot | None = None
         for choice in gang.choices:
             found = self.earliest_as(gang, choice, limit, after, before)
@@ -253,7 +275,7 @@ class Timeline:
             start = self.rows[number].profile.earliest(piece.need, limit, after)
             if start >= before:
                 return None
-            return self.spot(start, choice, [{number: piece.wanted}], gang.wishes)
+            return Spot(start, choice.number, piece.places, piece.holds)
         found = self._earliest_places(piece, limit, after, before)
         return None if found is None else self.spot(found[0], choice, [found[1]], gang.wishes)
 

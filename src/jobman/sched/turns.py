@@ -11,6 +11,8 @@ from jobman.sched.gangs import Gang
 from jobman.sched.lanes import Alike, Entry, Key, Lane
 from jobman.sched.starts import Starts
 
+_AHEAD = "ahead of it in the queue"
+
 
 class Turns:
     """Serves one lane after the other."""
@@ -30,23 +32,29 @@ class Turns:
             return
         if lane.barrier is not None:
             is_new = self._lifts(lane, lane.barrier, is_new=is_new)
-        if lane.reservation:
-            self._in_windows(lane, now)
-        elif lane.strict:
-            self._in_order(lane, now)
-        else:
-            if lane.lost:
-                self._plan_again(lane, now, is_new=is_new)
-            if lane.due:
-                self._begin_due(lane, now)
-            if is_new:
-                self._by_priority(lane, now)
-            elif lane.fresh:
-                self._newcomers(lane, now)
+        self._serve(lane, now, is_new=is_new)
+        if lane.lost:
+            self._serve(lane, now, is_new=False)  # those who were too late for a window
         lane.is_stale = False
         if lane.fresh:
             lane.fresh = {}
         lane.seen = self._book.news
+
+    def _serve(self, lane: Lane, now: float, *, is_new: bool) -> None:
+        if lane.reservation:
+            self._in_windows(lane, now)
+            return
+        if lane.strict:
+            self._in_order(lane, now)
+            return
+        if lane.lost:
+            self._plan_again(lane, now, is_new=is_new)
+        if lane.due:
+            self._begin_due(lane, now)
+        if is_new:
+            self._by_priority(lane, now)
+        elif lane.fresh:
+            self._newcomers(lane, now)
 
     def _lifts(self, lane: Lane, barrier: Entry, *, is_new: bool) -> bool:
         """Whether everybody is looked at without a barrier: there may be another one who is the first."""
@@ -56,33 +64,51 @@ class Turns:
         return False
 
     def _plan_again(self, lane: Lane, now: float, *, is_new: bool) -> None:
-        """Those who lost their reservation come first; who is behind them on the same rows gives way."""
+        """Those who lost their reservation come first, in order; who is ahead of them is compressed first."""
         lost, lane.lost = lane.lost, []
         rows, lane.lost_rows = lane.lost_rows, set()
-        first = min(lost)
         if is_new:
-            for entry in sorted(entry for entry in lane.reserved.values() if entry < first):
-                self._book.improve(entry, now, now)
-        behind = {
-            entry: spot
-            for entry in lane.reserved.values()
-            if first < entry and (spot := entry.spot) and not rows.isdisjoint(spot.rows)
-        }
-        for entry in behind:
-            self._book.unhold(entry)
-        cause = first.cause
-        for entry in sorted([*lost, *behind]):
-            spot = behind.get(entry)
-            if spot is not None and self._book.has_room(entry, spot):
-                self._book.hold(entry, spot)
-                continue
-            entry.spot = None
-            cause = entry.cause = entry.cause or cause
-            if spot is not None:
-                self._book.releases.add(spot.rows, spot.start, entry.end, entry.gang.bounds)
-            if not entry.is_running and not self._starts.start_now(entry, now):
-                self._book.reserve(entry, now)
+            for entry in sorted(entry for entry in lane.reserved.values() if entry < min(lost)):
+                if entry.spot is not None:
+                    self._book.improve(entry, now, now)
+        heapify(lost)
+        while lost:
+            entry = heappop(lost)
+            if entry.spot is None and not entry.is_running and not self._starts.start_now(entry, now):
+                cause = entry.cause
+                for other in self._replan(entry, rows, now):
+                    other.cause = cause
+                    heappush(lost, other)
                 self._starts.begin_if_due(entry, now)
+
+    def _replan(self, entry: Entry, rows: set[int], now: float) -> list[Entry]:
+        """Plan one who lost its reservation; returns those behind it who had to give way on the same rows."""
+        book, promised = self._book, entry.guaranteed
+        if entry.circle is not None or promised is None:
+            book.reserve(entry, now)
+            return []
+        best = book.find(entry, now)
+        behind = [other for other in entry.lane.reserved.values() if _gives_way(other, entry, rows)]
+        spots = [(other, spot) for other in sorted(behind) if (spot := other.spot) is not None]
+        if spots and (best is None or best.start > promised):
+            for other, _ in spots:
+                book.unhold(other)
+            found = book.find(entry, max(now, promised), inf if best is None else best.start)
+            entry.tested = -1
+            if found is not None:
+                book.hold(entry, found)
+                book.told(entry)
+            gone = []
+            for other, spot in spots:
+                if book.has_room(other, spot):
+                    book.hold(other, spot)
+                else:
+                    other.spot = None
+                    gone.append(other)
+            if found is not None:
+                return gone
+        book.reserve(entry, now)
+        return []
 
     def _begin_due(self, lane: Lane, now: float) -> None:
         """Start those whose time has come; who cannot start yet stays due."""
@@ -107,7 +133,7 @@ class Turns:
                 self._starts.begin_if_due(entry, now)
 
     def _by_priority(self, lane: Lane, now: float) -> None:
-        """In order; the first who cannot start get reservations, others may pass where they disturb nobody."""
+        """In order; the first who cannot start get reservations, others may pass and disturb nobody."""
         depth = lane.depth
         if depth == 0:
             self._first_come(lane, now)
@@ -124,15 +150,16 @@ class Turns:
                 book.improve(entry, now, now)
                 if starts.begin_if_due(entry, now):
                     continue
-            elif starts.start_now(entry, now):
+            elif starts.start_now(entry, now) or not self._is_planned(entry, now):
                 continue
-            else:
-                book.reserve(entry, now)
-                if entry.spot is None or starts.begin_if_due(entry, now):
-                    continue
             blocked += 1
         if place < len(lane.waiting):
             self._let_pass(self._others(lane, place, now), now)
+
+    def _is_planned(self, entry: Entry, now: float) -> bool:
+        """Whether one who cannot start at once has a reservation for later, now that it was looked for."""
+        self._book.reserve(entry, now)
+        return entry.spot is not None and not self._starts.begin_if_due(entry, now)
 
     def _first_come(self, lane: Lane, now: float) -> None:
         """In order, without a plan; who can never start, or not for reasons of its own, is passed."""
@@ -171,8 +198,11 @@ class Turns:
 
     def _hopeful(self, lane: Lane, alike: dict[Gang, Alike], first: Key, now: float) -> Iterator[Entry]:
         """In order, but without looking at those of whom the one with the shortest limit finds no room."""
-        yield from sorted(entry for entry in lane.reserved.values() if entry.key >= first)
         heap: list[tuple[Key, int, Alike, int]] = []
+        promised = Alike()
+        promised.entries = sorted(entry for entry in lane.reserved.values() if entry.key >= first)
+        if promised.entries:
+            heap.append((promised.entries[0].key, -1, promised, 0))
         for number, (gang, group) in enumerate(alike.items()):
             if self._could_start(gang, group, now):
                 heap.append((group.entries[0].key, number, group, 0))
@@ -181,11 +211,16 @@ class Turns:
             key, number, group, place = heappop(heap)
             entries = group.entries
             entry = entries[place]
-            if entry.spot is None and key >= first:
+            if group is promised or (entry.spot is None and key >= first):
                 yield entry
             gang = entry.gang
             place += 1
-            while place < len(entries) and gang.seen >= 0 and entries[place].limit >= gang.failed:
+            while (
+                group is not promised
+                and place < len(entries)
+                and gang.seen >= 0
+                and entries[place].limit >= gang.failed
+            ):
                 place += 1
             if place < len(entries):
                 heappush(heap, (entries[place].key, number, group, place))
@@ -238,7 +273,7 @@ class Turns:
         book = self._book
         if entry.spot is not None and entry.spot.start < after and after > now:
             book.unreserve(entry)
-            entry.cause = f"{ahead.request.id}, ahead of it in the queue, starts later: {ahead.blame}"
+            entry.cause = f"{ahead.request.id}, {_AHEAD}, starts later: {_root(ahead.blame)}"
         if entry.spot is None:
             book.reserve(entry, now, after)
         elif entry.spot.start > after:
@@ -253,7 +288,7 @@ class Turns:
             self._book.unreserve(entry)
         if entry.guaranteed is not None:
             who = ahead.request.id
-            entry.cause = f"nobody knows when {who}, ahead of it in the queue, starts: {ahead.blame}"
+            entry.cause = f"nobody knows when {who}, {_AHEAD}, starts: {_root(ahead.blame)}"
             self._book.revise(entry, None)
 
     # -- in advance reservations ---------------------------------------------------------------------
@@ -274,3 +309,14 @@ class Turns:
                 and entry.spot.start <= now
             ):
                 lane.due.append(entry)
+
+
+def _gives_way(other: Entry, entry: Entry, rows: set[int]) -> bool:
+    """Whether one is behind another who lost its reservation, and on the rows where that was."""
+    spot = other.spot
+    return spot is not None and entry < other and other.circle is None and not rows.isdisjoint(spot.rows)
+
+
+def _root(blame: str) -> str:
+    """A cause without those who only passed it on."""
+    return blame.rpartition(": ")[2] if _AHEAD in blame else blame

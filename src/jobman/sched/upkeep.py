@@ -11,7 +11,8 @@ from jobman.plan.satisfy import mismatch
 from jobman.sched.blocks import Block, on_nodes
 from jobman.sched.book import Book
 from jobman.sched.capacity import to_units
-from jobman.sched.lanes import Lane
+from jobman.sched.profile import Pairs
+from jobman.sched.timeline import PLACE
 from jobman.sched.windows import Window
 
 _SUSPECT = 300.0
@@ -51,7 +52,7 @@ class Upkeep:
             self._timeline.unplan(self._timeline.closing([number]), known.since, known.until)
             self._book.releases.add((number,), now, inf)
             if state not in UNAVAILABLE:
-                self._book.happened(f"node {name} came back")
+                self._book.happened(f"node {name}", "came back")
         self._timeline.opened(number, is_open=state not in UNAVAILABLE)
         if state in UNAVAILABLE:
             away = Away(state, now, now, cause or f"node {name} is {state}")
@@ -78,7 +79,7 @@ class Upkeep:
             for entry in lane.waiting:
                 if not entry.window:
                     entry.gang = compiler.gang(entry.request, lane.queue.name)
-        self._freed([number], now, inf, f"node {node.name} was added")
+        self._freed([number], now, inf, f"node {node.name}", "was added")
 
     def set_foreign(self, name: str, amounts: Mapping[str, float], now: float) -> None:
         """What others use of a node, from now on and for as long as nobody says otherwise."""
@@ -92,15 +93,34 @@ class Upkeep:
             row.capacity[kind] -= units
         row.foreign = wanted
         row.settle()
+        self._grow_whole(number, [(kind, -units) for kind, units in enumerate(more) if units < 0], now)
         self._timeline.touched(number)
         if any(units < 0 for units in more):
-            self._freed([number], now, inf, f"others use less of node {name}")
+            self._freed([number], now, inf, "others", f"use less of node {name}")
         if any(units > 0 for units in more):
             self._book.displace([number], now, inf, f"others use more of node {name}")
 
-    def _freed(self, rows: Iterable[int], begin: float, end: float, cause: str) -> None:
+    def _grow_whole(self, number: int, grown: Pairs, now: float) -> None:
+        """Who has a node as a whole has what it gains, too."""
+        place = self._timeline.kinds.get(PLACE)
+        for entry in self._book.entries.values():
+            spot = entry.spot
+            held = [] if spot is None else [pairs for row, pairs in spot.holds if row == number]
+            if spot is None or not held or not grown or all(kind != place for kind, _ in held[0]):
+                continue
+            amounts = dict(held[0])
+            for kind, units in grown:
+                amounts[kind] = amounts.get(kind, 0) + units
+            self._timeline.plan([(number, grown)], max(now, spot.start), entry.end)
+            if entry.is_running:
+                self._timeline.hold([(number, grown)])
+            spot.holds = [
+                (row, tuple(amounts.items()) if row == number else pairs) for row, pairs in spot.holds
+            ]
+
+    def _freed(self, rows: Iterable[int], begin: float, end: float, who: str, what: str) -> None:
         self._book.releases.add(tuple(rows), begin, end)
-        self._book.happened(cause)
+        self._book.happened(who, what)
 
     # -- windows -------------------------------------------------------------------------------------
 
@@ -133,7 +153,7 @@ class Upkeep:
                     self._book.unreserve(entry, f"the reservation {name} is gone")
                     entry.window = ""
         window = self._windows.remove(name)
-        self._freed(window.rows, max(now, window.start), window.end, f"{window.words} was removed")
+        self._freed(window.rows, max(now, window.start), window.end, window.words, "was removed")
 
     def _wake_booked(self) -> None:
         for lane in self._book.lanes:
@@ -151,10 +171,5 @@ class Upkeep:
                 self._keep_away(self._timeline.numbers[name], away, now + _SUSPECT)
         ended = self._windows.closed_until(now)
         if ended:
-            self._freed(ended, now, inf, "a window is over")
+            self._freed(ended, now, inf, "a window", "is over")
         self._wake_booked()
-
-
-def lanes_of(lanes: Iterable[Lane], name: str) -> list[Lane]:
-    """The lanes of a queue."""
-    return [lane for lane in lanes if lane.queue.name == name]

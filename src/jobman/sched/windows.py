@@ -103,3 +103,9 @@ class Windows:
     def closed_until(self, now: float) -> frozenset[int]:
         """The rows of windows that are over."""
         return frozenset().union(*(window.rows for window in self._windows.values() if window.end <= now))
+
+    def all_meeting(self, rows: set[int], start: float, end: float) -> list[Window]:
+        """The windows that close one of some rows in between, in order of time."""
+        met = (window for window in self._windows.values() if window.block.meets(start, end))
+        found = [window for window in met if not rows.isdisjoint(window.rows)]
+        return sorted(found, key=lambda window: (window.start, window.name))

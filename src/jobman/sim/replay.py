@@ -94,9 +94,9 @@ class _Replay:
         runs, sizes = [job.run for job in jobs], [job.processors for job in jobs]
         coming = [*(job.submit for job in jobs), inf]
         ends: list[tuple[float, int, int]] = [(inf, 0, 0)]
-        expiring: dict[float, list[int]] = {}
-        gone: set[int] = set()
-        ranks: dict[int, int] = {}
+        expiring: dict[float, list[int]] = {}  # who has used all its time, by that moment
+        gone: set[int] = set()  # of those, who was ended before its turn
+        ranks: dict[int, int] = {}  # whose place in the order of starts is older than its start
         dues, latest, plans_all, keeps = self._dues, self._latest, self._plans_all, self._keeps
         free, following, begun = self._outcome.processors, 0, 0
         while True:

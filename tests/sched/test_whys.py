@@ -1,0 +1,157 @@
+"""What blocks a request that waits, and that asking for it changes nothing."""
+
+from math import inf
+
+import msgspec
+import pytest
+
+from jobman.sched.queues import Queue, QueueState
+from jobman.sched.whys import why
+from tests.sched.clusters import Site, cores, equal_nodes, maintenance, node, nodes, reservation
+
+
+def blocked(site, id_):
+    return why(site.planner, id_, site.now)
+
+
+def waiting(site, id_, *shape, **more):
+    site.asks(id_, *shape, **more)
+    site.plan()
+    return blocked(site, id_)
+
+
+def test_too_little_is_free():
+    site = Site(equal_nodes(4))
+    for number in range(2):
+        site.asks(f"x{number}", cores(4))
+    found = waiting(site, "a", nodes(4, core=1))
+    assert (found.kind, found.message) == ("resources", "2 of 4 nodes find room now")
+
+
+def test_others_are_before_it():
+    site = Site(equal_nodes(1))
+    site.asks("x", cores(4))
+    site.asks("y", cores(4))
+    found = waiting(site, "a", cores(4))
+    assert found.kind == "resources"
+    assert "1 request is before it in the queue batch" in found.message
+
+
+def test_what_is_free_was_promised_to_others():
+    site = Site(equal_nodes(1))
+    site.asks("x", cores(2))
+    site.asks("y", cores(4))
+    found = waiting(site, "a", cores(2), limit=500)
+    assert found.kind == "priority"
+    assert "promised" in found.message
+
+
+def test_strict_order_lets_nobody_pass():
+    site = Site(equal_nodes(1), (Queue(name="batch", policy="interactive"),))
+    site.asks("x", cores(2))
+    site.asks("y", cores(4))
+    found = waiting(site, "a", cores(2), limit=10)
+    assert (found.kind, found.message) == ("priority", "1 request is before it in the queue batch")
+
+
+def test_it_would_run_into_a_window():
+    site = Site(equal_nodes(1))
+    site.block(maintenance("m/1", 600, 900, "n1"))
+    found = waiting(site, "a", cores(1), limit=1000)
+    assert (found.kind, found.message) == (
+        "maintenance",
+        "it would run into maintenance m/1, which begins in 10 min",
+    )
+
+
+def test_a_window_is_under_way():
+    site = Site(equal_nodes(1))
+    site.block(reservation("course/1", 0, 900, "n1"))
+    assert waiting(site, "a", cores(1)).kind == "reservation"
+
+
+def test_a_limit_is_reached():
+    site = Site(equal_nodes(2), bounds={"ada": {"core": 4}})
+    site.asks("x", cores(3), user="ada")
+    found = waiting(site, "a", cores(2), user="ada")
+    assert (found.kind, found.message) == ("limit", "the limit ada would be exceeded")
+
+
+def test_the_share_of_a_queue_is_used_up():
+    site = Site(equal_nodes(2), (Queue(name="batch", share=0.5),))
+    site.asks("x", cores(4))
+    found = waiting(site, "a", cores(1))
+    assert (found.kind, found.message) == ("limit", "the share of the queue batch would be exceeded")
+
+
+def test_its_queue_is_closed():
+    site = Site(equal_nodes(1))
+    site.set_queue("batch", QueueState.CLOSED)
+    assert waiting(site, "a").kind == "queue"
+
+
+def test_it_is_not_to_start_yet():
+    found = waiting(Site(equal_nodes(1)), "a", earliest=600)
+    assert (found.kind, found.message) == ("start", "it is not to start before 10 min have passed")
+
+
+def test_its_nodes_are_away():
+    site = Site([node("n1"), node("n2", gpu="yes")])
+    site.set_node("n2", "draining")
+    found = waiting(site, "a", cores(1, gpu="yes"))
+    assert (found.kind, found.message) == ("node", "n2 is draining")
+
+
+@pytest.mark.parametrize(
+    ("shape", "words"),
+    [
+        (cores(5), "no node of the queue batch has what it asks for"),
+        (nodes(3, core=1), "it asks for 3 nodes, and 2 are there that suit it"),
+        (cores(3, slots=3), "it finds no room even when all nodes are empty"),
+    ],
+)
+def test_it_can_never_start(shape, words):
+    found = waiting(Site(equal_nodes(2)), "a", shape)
+    assert (found.kind, found.message) == ("never", words)
+
+
+def test_its_reservation_has_not_begun():
+    site = Site(equal_nodes(1))
+    site.block(reservation("course/1", 1200, 1800, "n1"))
+    found = waiting(site, "a", cores(1), user="ada", reservation="course")
+    assert (found.kind, found.message) == ("reservation", "the reservation course begins in 20 min")
+
+
+def test_asking_changes_nothing():
+    site = Site(equal_nodes(3), bounds={"ada": {"core": 8}})
+    site.block(maintenance("m/1", 50, 70, "n1"))
+    for number in range(8):
+        site.asks(f"r{number}", nodes(2, core=3), user="ada" if number % 2 else "bob", limit=30 + number)
+    site.plan()
+    before = [
+        (row.free[:], row.profile.times[:], [each[:] for each in row.profile.columns]) for row in rows(site)
+    ]
+    promised = {id_: site.planner.promise(id_) for id_ in site.waiting}
+    for id_ in site.waiting:
+        blocked(site, id_)
+    assert {id_: site.planner.promise(id_) for id_ in site.waiting} == promised
+    assert before == [
+        (row.free[:], row.profile.times[:], [each[:] for each in row.profile.columns]) for row in rows(site)
+    ]
+    site.settle()
+    assert len(site.starts) == 8
+
+
+def rows(site):
+    return site.planner.timeline.rows
+
+
+def test_one_who_waits_for_another_says_so():
+    site = Site(equal_nodes(1))
+    site.submit(msgspec.structs.replace(site.ask("a", cores(1)), together=("b",)))
+    site.plan()
+    found = blocked(site, "a")
+    assert found.kind == "start"
+    assert "b" in found.message
+    assert site.planner.promise("a").guaranteed_by is None
+    assert site.planner.next_due(0) in (None, inf)
