@@ -370,7 +370,7 @@ class Site:
                 raise Wrong(f"{name} is shared by {sorted(holders)} {when}, and one of them wants it alone")
             total: Counter[str] = Counter()
             for amounts in holders.values():
-                total.update({kind: amount for kind, amount in amounts.items() if kind != WHOLE})  # type: ignore[misc]
+                total.update({kind: amount for kind, amount in amounts.items() if kind != WHOLE})
             for kind, amount in total.items():
                 if kind == "socket" and kind not in self.nodes[name].amounts:
                     continue
@@ -666,6 +666,6 @@ def everything_is_free(planner: Planner, now: float) -> None:
             if any(free != capacity for free in left):
                 raise Wrong(f"{row.name} will have {steps} of {capacity}")
     for name, (kinds, profile) in planner._bounds.items():
-        for number, kind in enumerate(kinds):
-            if len(set(profile.columns[number])) > 1:
-                raise Wrong(f"the bound {name} on {kind} is {profile.columns[number]} over {profile.times}")
+        for number, kind in enumerate(kinds):  # type: ignore[arg-type, assignment]
+            if len(set(profile.columns[number])) > 1:  # type: ignore[union-attr]
+                raise Wrong(f"the bound {name} on {kind} is {profile.columns[number]} over {profile.times}")  # type: ignore[union-attr]

@@ -159,7 +159,7 @@ def _promised(cluster, asked, windows):
         if starts:
             answers.append((0, starts[0].placed.places[0]))
         elif promise.guaranteed_by is None:
-            answers.append(None)
+            answers.append(None)  # type: ignore[arg-type]
         else:
-            answers.append((promise.guaranteed_by, promise.placed.places[0]))
+            answers.append((promise.guaranteed_by, promise.placed.places[0]))  # type: ignore[arg-type, union-attr]
     return answers

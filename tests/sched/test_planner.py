@@ -88,7 +88,7 @@ def test_an_alternative_that_starts_earlier_is_promised():
     site.asks("c", Part(slots=1, each={"gpu": 1}), cores(8), cores(4))
     site.plan()
     promise = site.planner.promise("c")
-    assert (promise.guaranteed_by, promise.placed.alternative) == (50, 2)
+    assert (promise.guaranteed_by, promise.placed.alternative) == (50, 2)  # type: ignore[union-attr]
 
 
 def test_a_node_with_a_job_of_its_own_takes_nobody_else():

@@ -451,10 +451,10 @@ class Bare:
     def __init__(self, jobs, depth):
         self.depth = depth
         self.coming = jobs
-        self.waiting: list = []
-        self.running: list = []
+        self.waiting: list = []  # type: ignore[type-arg]
+        self.running: list = []  # type: ignore[type-arg]
         self.free = CORES
-        self.starts: dict = {}
+        self.starts: dict = {}  # type: ignore[type-arg]
 
     def play(self):
         while self.coming or self.running:

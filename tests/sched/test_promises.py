@@ -163,7 +163,7 @@ def test_one_who_runs_too_long_moves_promises_on_its_node_and_is_named():
     site.asks("b", cores(4))
     site.settle()
     assert site.starts == {"x": 0, "a": 140, "b": 240}
-    later = [each for each in site.revisions if each.before is not None and each.after > each.before]
+    later = [each for each in site.revisions if each.before is not None and each.after > each.before]  # type: ignore[operator]
     assert later
     assert all("x" in each.cause for each in later)
 
@@ -372,6 +372,20 @@ def test_an_earlier_start_may_lie_before_what_was_freed():
     site.withdraw("w")
     site.plan()
     assert site.guarantees["z"] == 20
+
+
+def test_waiting_for_one_whose_time_is_over_does_not_cost_more_with_every_pass():
+    site = Site(equal_nodes(2), is_exact=False)
+    site.asks("x", nodes(2, core=4))
+    site.asks("a", nodes(2, core=4))
+    site.plan()
+    site.now = 100
+    for _ in range(12):
+        site.plan()
+    assert len(site.planner.book.dues) + len(site.planner.lanes[0].due) < 12
+    site.end("x")
+    site.plan()
+    assert site.starts["a"] == 100
 
 
 # -- together ----------------------------------------------------------------------------------------------

@@ -49,7 +49,7 @@ class Job:
         self.since: float | None = None
         """Since when it runs."""
         self.pledges: list[Pledge | None] | None = None
-        """By what it is judged, one for each share; None where that was done, and before anything was told."""
+        """By what it is judged, one for each share; None where that was done, or nothing was told yet."""
         self.waiters: tuple[Waiter, ...] = ()
         self.runners: tuple[Runner, ...] = ()
         """One for each of the shares, as those who wait."""
