@@ -12,10 +12,6 @@ from tests.control.histories import History
 from tests.control.stage import EXACT, Theatre, document, lasting
 
 slow = pytest.mark.slow
-LAUNCHED_LATER = pytest.mark.xfail(
-    strict=True,
-    reason="after a restart what runs ends later by the time of its launch, and collides with the plan",
-)
 
 ONE_CORE = {"type": "slot", "count": 1, "with": [{"type": "core", "count": 1}]}
 
@@ -90,9 +86,6 @@ class TestKeeping:
         history = asyncio.run(History(theatre, seed, machine=machine).play(40))
         assert history.found == []
 
-    @pytest.mark.xfail(
-        strict=True, reason="a retry goes ahead of those who were promised something meanwhile"
-    )
     def test_also_with_an_interactive_queue_beside_the_other(self, theatre):
         history = History(theatre, 5, queues=("batch", "interactive"), machine={"nodes": 2, "cores": 2})
         assert asyncio.run(history.play(50)).found == []
@@ -241,14 +234,12 @@ class TestRestarts:
         assert asyncio.run(history.play(60)).found == []
 
     @slow
-    @LAUNCHED_LATER
     @pytest.mark.parametrize("seed", range(10, 12))
     def test_nor_where_each_look_at_the_clock_takes_its_time(self, sqlite_url, tmp_path, seed):
         theatre = Theatre(sqlite_url, tmp_path, "scheduler: {stop_margin: 5s}\n", tick=1e-4)
         history = History(theatre, seed, restarts=3, machine={"nodes": 2, "cores": 2}, tolerance=0.5)
         assert asyncio.run(history.play(60)).found == []
 
-    @LAUNCHED_LATER
     def test_what_runs_is_planned_with_as_before(self, sqlite_url, tmp_path):
         theatre = Theatre(sqlite_url, tmp_path, "scheduler: {stop_margin: 5s}\n", tick=1e-3)
 

@@ -174,6 +174,7 @@ class Site:
         bounds: dict[str, dict[str, float]] | None = None,
         is_exact: bool = True,
         now: float = 0.0,
+        firm: float = inf,
     ) -> None:
         self.nodes = {each.name: each for each in cluster}
         self.queues = {queue.name: queue for queue in queues}
@@ -183,10 +184,13 @@ class Site:
         self.lags: Iterator[float] = repeat(0.0)
         """How late each pass is that should be made at a moment."""
         self.now = now
+        self.firm = firm
+        """How far ahead anything is promised."""
         self.planner = Planner(
             list(self.nodes.values()),
             list(self.queues.values()),
             bounds=self.bounds_of if bounds is not None else None,
+            firm=firm,
         )
         self.ask = Asking()
         self.waiting: dict[str, Request] = {}
@@ -342,6 +346,8 @@ class Site:
             raise Wrong(f"moved later without an excuse: {revision}")
         if revision.before != known:
             raise Wrong(f"{revision}, but the guarantee was {known}")
+        if revision.after is not None and revision.after > self.now + self.firm:
+            raise Wrong(f"{revision} is too far ahead to be promised")
         if revision.after is None:
             self.guarantees.pop(revision.id, None)
         else:
@@ -524,17 +530,14 @@ class Site:
     def _check_bounds(self) -> None:
         for user, most in (self.bounds or {}).items():
             for kind, amount in most.items():
-                used = sum(
-                    self._used(run.request, run.placed, kind)
-                    for run in self.running.values()
-                    if run.request.user == user
-                )
+                theirs = [run for run in self.running.values() if run.request.user == user]
+                used = sum(self._used(run.request, run.placed, kind) for run in theirs)
+                if kind == "job":
+                    used = len({run.request.job or run.request.id for run in theirs})
                 if used > amount + 1e-9:
                     raise Wrong(f"{user} uses {used} {kind}, and may use {amount}")
 
     def _used(self, request: Request, placed: Placed, kind: str) -> float:
-        if kind == "job":
-            return 1
         mine = held(request, placed)
         if kind == "node":
             parts = request.alternatives[placed.alternative]
@@ -610,7 +613,9 @@ class Site:
 
     def restarted(self) -> Site:
         """The same site with a planner that was told what runs and what was promised."""
-        other = Site(self.nodes.values(), self.queues.values(), bounds=self.bounds, now=self.now)
+        other = Site(
+            self.nodes.values(), self.queues.values(), bounds=self.bounds, now=self.now, firm=self.firm
+        )
         for name, state in self.states.items():
             other.set_node(name, state)
         for name, amounts in self.foreign.items():

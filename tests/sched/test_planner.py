@@ -479,6 +479,28 @@ def test_somebody_at_a_bound_does_not_hold_up_others():
     assert site.starts == {"a": 0, "c": 0}
 
 
+def test_requests_of_one_job_count_as_one_job():
+    site = Site(equal_nodes(2), bounds={"ada": {"job": 1}})
+    site.asks("a", cores(1), user="ada", job="one", limit=30)
+    site.asks("b", cores(1), user="ada", job="one", limit=10)
+    site.asks("c", cores(1), user="ada", job="two", limit=10)
+    site.settle()
+    assert site.starts == {"a": 0, "b": 0, "c": 30}
+    site.clear()
+
+
+def test_requests_of_one_job_may_end_at_the_same_moment():
+    site = Site(equal_nodes(1), bounds={"ada": {"job": 3}})
+    site.asks("x", cores(4), limit=10)
+    site.asks("a", cores(2), user="ada", job="one", limit=20, earliest=10)
+    site.plan()
+    site.advance(20)
+    site.asks("b", cores(2), user="ada", job="one", limit=10)
+    site.settle()
+    assert site.starts == {"x": 0, "a": 10, "b": 20}
+    site.clear()
+
+
 # -- start windows -----------------------------------------------------------------------------------------
 
 

@@ -79,6 +79,12 @@ def test_a_whole_node_must_be_empty():
     assert placed_on(hosts(*equal_nodes(2)), whole(), busy=[("n1", 0.5)]) == ({"n2": 1},)
 
 
+def test_a_whole_node_is_the_smallest_that_will_do_for_the_others():
+    cluster = [node("n1", 6), node("n2", 3)]
+    assert placed_on(cluster, (whole(), cores(2, slots=3))) == ({"n2": 1}, {"n1": 3})
+    assert placed_on(cluster, (cores(2, slots=3), whole())) == ({"n1": 3}, {"n2": 1})
+
+
 def test_parts_of_cores_add_up_exactly():
     site = Site(equal_nodes(1, 1))
     for _ in range(11):
@@ -156,6 +162,13 @@ def test_exclusive_slots_have_their_nodes_alone():
     assert placed_on(hosts(*equal_nodes(3)), cores(2, slots=4), wishes=wishes, busy=[("n1", 1)]) == (
         {"n2": 2, "n3": 2},
     )
+
+
+def test_parts_of_an_exclusive_request_share_its_nodes():
+    wishes = Wishes(exclusive=True)
+    assert placed_on(equal_nodes(1), (cores(1), cores(2)), wishes=wishes) == ({"n1": 1}, {"n1": 1})
+    busy = placed_on(hosts(*equal_nodes(2)), (cores(1), cores(2)), wishes=wishes, busy=[("n1", 1)])
+    assert busy == ({"n2": 1}, {"n2": 1})
 
 
 def test_labels_narrow_the_nodes():

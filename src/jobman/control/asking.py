@@ -143,7 +143,11 @@ class Asking(ABC):
         due = replica.due if replica.left is None else self.clock() + replica.left
         if due is not None:
             unit = job.unit_of(key)
-            limit = limit_of(due - since, unit.policies.grace, self.planning.scheduling)
+            # The launch took a moment of its own, for which the margin is there: what was planned holds,
+            # unless somebody gave more time.
+            limit = request.limit + (replica.extended or 0.0)
+            if due + (unit.policies.grace or 0.0) > since + limit:
+                limit = limit_of(due - since, unit.policies.grace, self.planning.scheduling)
             request = msgspec.structs.replace(request, limit=limit)
         self._until(job, key, since + request.limit)
         job.requests[key] = request.id

@@ -14,6 +14,7 @@ from jobman.control.batch import Batch
 from jobman.control.calendars import Calendars
 from jobman.control.floor import Floor
 from jobman.control.refusals import Refusal
+from jobman.control.states import State
 from jobman.control.store.records import CalendarRecord, JobRecord, StateRecord
 from jobman.control.store.store import Store
 from jobman.control.switches import Switches
@@ -117,7 +118,9 @@ class Government:
             if job.line is not None:
                 continue
             for key, (attempt, allocation) in list(job.allocations.items()):
-                if "/" not in key and any(held.node in nodes for held in allocation.held):
+                state = job.conductor.replica(key).state
+                is_there = "/" not in key and state in (State.STARTING, State.RUNNING)
+                if is_there and any(held.node in nodes for held in allocation.held):
                     words = f"maintenance {block.definition} begins on its node; it goes back to the queue"
                     self._floor.event(job, batch, "displaced", key, attempt, words)
                     self._floor.take(job.id, h.Displaced(key), batch)

@@ -309,14 +309,16 @@ class Book:
 
     # -- what cannot be kept -------------------------------------------------------------------------
 
-    def displace(self, rows: Iterable[int], start: float, end: float, cause: str, bounds: Takes = ()) -> None:
+    def displace(
+        self, rows: Iterable[int], start: float, end: float, cause: str, now: float, bounds: Takes = ()
+    ) -> None:
         """Take reservations back, the last first, until no more is promised than there is."""
         hit = set(rows)
         met = [
             (lane.barrier is entry, -place, entry)
             for place, lane in enumerate(self.lanes)
             for entry in lane.reserved.values()
-            if entry.spot is not None and entry.spot.start < end and entry.end > start
+            if (spot := entry.spot) and spot.start < end and (entry.end > start or spot.start <= start <= now)
         ]
         for _, _, entry in sorted(met, reverse=True):
             if entry.spot is not None and (
@@ -333,8 +335,12 @@ class Book:
         spot = entry.spot
         assert spot is not None
         least = -CLOSED if entry.window else 0
-        first, last = max(start, spot.start), min(end, entry.end)
         rows = self.timeline.rows
+        if entry.end <= start:
+            # It is overdue: what it holds is past, and it wants it from now on.
+            last = min(end, start + entry.limit)
+            return any(n in hit and not rows[n].profile.fits(pairs, start, last) for n, pairs in spot.holds)
+        first, last = max(start, spot.start), min(end, entry.end)
         return any(
             number in hit and rows[number].profile.low(pairs, first, last) < least
             for number, pairs in spot.holds

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from jobman.sched.forecast_amounts import Amounts
 from jobman.sched.forecast_jobs import SHARES, Job, Pledge
-from jobman.sched.forecast_margin import Margin, late, middle
+from jobman.sched.forecast_margin import Margin, for_p50, for_p90
 from jobman.sched.forecast_outlook import Outlook
 from jobman.sched.forecast_play import Closure, Play, Rules, Scene
 from jobman.sched.history import History
@@ -55,7 +55,7 @@ class Forecaster:
         self._waiting: dict[str, Job] = {}
         self._running: dict[str, Job] = {}
         self._closures: dict[str, tuple[float, float, Mapping[str, float]]] = {}
-        self.margins = margins or (middle(), late())
+        self.margins = margins or (for_p50(), for_p90())
         self._dues: list[tuple[float, str, int]] = []
         self._outlooks: tuple[Outlook, ...] = ()
         self._changes = 0
@@ -123,7 +123,7 @@ class Forecaster:
         job = self._waiting[id]
         starts = self._starts(id, job, now)
         found = self._expectation(starts, now, guaranteed_by)
-        if job.pledges is None and found.p90 < inf:
+        if job.pledges is None and max(starts) < inf:
             self._pledge(id, job, starts, now, found.p90)
         return found
 

@@ -61,14 +61,14 @@ def _times(wait: float, log: float) -> float:
     return max(0.0, (max(wait, 0.0) + _FLOOR) * exp(log) - _FLOOR)
 
 
-def middle() -> Margin:
-    """For the p50, which is moved only where the play is off by more than a factor of two.
+def for_p50() -> Margin:
+    """The p50 is moved only where the play is off by more than a factor of two.
 
     A correction for less makes the middle truer, but fewer starts come close to it.
     """
     return Margin(share=0.5, step=0.002, ignored=0.7)
 
 
-def late() -> Margin:
-    """For the p90."""
+def for_p90() -> Margin:
+    """The p90 is always moved to where nine in ten start in time."""
     return Margin(share=0.9, step=0.01, first_step=0.05)

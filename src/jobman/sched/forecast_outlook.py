@@ -65,16 +65,20 @@ def _play(scene: Scene, rules: Rules, *, rough: bool) -> list[float]:
     if not rough or not scene.waiting:
         return Play(scene, rules).run()
     average = sum(waiter.seconds for waiter in scene.waiting) / len(scene.waiting)
-    return Play(scene, rules, grain=GRAIN * average, reach=REACH).run()
+    return Play(scene, rules, grain=max(1.0, GRAIN * average), reach=REACH).run()
 
 
 def _pace(starts: Sequence[float], now: float) -> tuple[float, float]:
-    """When most of those have started who are played, and the seconds from one to the next."""
+    """When those have started who are played, and the seconds from one to the next.
+
+    By the first nine in ten: the last of them are those that others passed.
+    """
     served = sorted(start for start in starts if start < inf)
     if not served:
         return now, 0.0
     most = len(served) * 9 // 10
-    return served[most], (served[most] - now) / (most + 1)
+    pace = (served[most] - now) / (most + 1)
+    return served[most] + pace * (len(served) - most - 1), pace
 
 
 def _room(scene: Scene, starts: Sequence[float]) -> Steps:

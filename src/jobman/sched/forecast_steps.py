@@ -96,13 +96,16 @@ class Bounds:
         self._grid = grid
         sums: dict[float, int] = {}
         for time, need in held:
-            time = self._rounded(time)
-            sums[time] = sums.get(time, 0) + need
+            if need:
+                time = self._rounded(time)
+                sums[time] = sums.get(time, 0) + need
         self.times = sorted(sums)
         self.needs = [sums[time] for time in self.times]
 
     def add(self, time: float, need: int) -> None:
         """Something more is held."""
+        if not need:
+            return
         time = self._rounded(time)
         place = bisect_left(self.times, time)
         if place < len(self.times) and self.times[place] == time:
@@ -113,6 +116,8 @@ class Bounds:
 
     def remove(self, time: float, need: int) -> None:
         """Something came back, at its time or before."""
+        if not need:
+            return
         place = bisect_left(self.times, self._rounded(time))
         self.needs[place] -= need
         if not self.needs[place]:

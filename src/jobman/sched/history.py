@@ -62,7 +62,7 @@ class _Likeness(NamedTuple):
 
 LIKENESSES = (
     _Likeness(lambda work: work, 1.0, False),
-    _Likeness(lambda work: ("name", work.user, work.name) if work.name else None, 0.5, False),
+    _Likeness(lambda work: ("name", work.user, work.name) if work.name else None, 1.5, False),
     _Likeness(lambda work: ("shape", work.user, work.shape, work.flavor), 0.2, True),
     _Likeness(lambda work: ("limit", work.user, work.limit), 0.5, False),
     _Likeness(lambda work: ("user", work.user), 0.25, True),

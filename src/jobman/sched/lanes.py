@@ -137,7 +137,7 @@ class Lane:
         """Those who had one and lost it."""
         self.lost_rows: set[int] = set()
         """Where that was."""
-        self.due: list[Entry] = []
+        self.due: dict[str, Entry] = {}
         """Those with a reservation whose time has come."""
         self.fresh: dict[str, Entry] = {}
         """What has come since the last pass."""
@@ -163,8 +163,7 @@ class Lane:
         self.fresh.pop(entry.request.id, None)
         if entry in self.lost:
             self.lost.remove(entry)
-        if entry in self.due:
-            self.due.remove(entry)
+        self.due.pop(entry.request.id, None)
 
     def _take_out(self, entry: Entry) -> None:
         _remove(self.waiting, entry)
@@ -192,7 +191,7 @@ class Lane:
 
     def lose_nothing(self) -> None:
         """Everybody is going to be looked at: it does not matter who lost what, or whose time has come."""
-        self.lost, self.due = [], []
+        self.lost, self.due = [], {}
         self.lost_rows = set()
 
     def let_go(self) -> None:

@@ -205,7 +205,7 @@ class Planner:
             self._wake(now)
         if book.dues and book.dues[0][0] <= now:
             for entry in book.due(now):
-                entry.lane.due.append(entry)
+                entry.lane.due[entry.request.id] = entry
         for lane in self.lanes:
             if lane.waiting and not lane.is_closed:
                 self._turns.serve(lane, now)

@@ -187,7 +187,7 @@ class Starts:
             return False
         self._start(entry, spot, now, end, is_planned=False)
         cause = f"{entry.request.id} ran longer than planned: it started late"
-        book.displace(spot.rows, planned, end, cause, entry.takes)
+        book.displace(spot.rows, planned, end, cause, now, entry.takes)
         return True
 
     def _closed_by(self, entry: Entry, spot: Spot, start: float, end: float) -> str:
@@ -268,4 +268,4 @@ class Starts:
                 bound.take(entry.job, pairs, end, later)
             heappush(self.ends, (later, request_id, entry))
             cause = f"{request_id} ran longer than it may"
-            self._book.displace(spot.rows, now, later, cause, entry.takes)
+            self._book.displace(spot.rows, now, later, cause, now, entry.takes)

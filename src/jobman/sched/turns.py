@@ -112,12 +112,12 @@ class Turns:
 
     def _begin_due(self, lane: Lane, now: float) -> None:
         """Start those whose time has come; who cannot start yet stays due."""
-        due, lane.due = sorted(lane.due), []
+        due, lane.due = sorted(lane.due.values()), {}
         for entry in due:
             if entry.spot is None or entry.is_running or entry.spot.start > now:
                 continue
             if not self._starts.begin_if_due(entry, now) and entry.spot is not None:
-                lane.due.append(entry)
+                lane.due[entry.request.id] = entry
 
     # -- by priority ---------------------------------------------------------------------------------
 
@@ -266,7 +266,7 @@ class Turns:
                 if lane.barrier is entry:
                     after = inf
                 if spot.start <= now:
-                    lane.due.append(entry)
+                    lane.due[entry.request.id] = entry
 
     def _follow(self, entry: Entry, now: float, after: float, ahead: Entry) -> None:
         """Plan one no earlier than the one ahead of it."""
@@ -308,7 +308,7 @@ class Turns:
                 and entry.spot is not None
                 and entry.spot.start <= now
             ):
-                lane.due.append(entry)
+                lane.due[entry.request.id] = entry
 
 
 def _gives_way(other: Entry, entry: Entry, rows: set[int]) -> bool:

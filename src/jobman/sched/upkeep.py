@@ -57,13 +57,13 @@ class Upkeep:
         if state in UNAVAILABLE:
             away = Away(state, now, now, cause or f"node {name} is {state}")
             self.away[name] = away
-            self._keep_away(number, away, now + _SUSPECT if state == "suspect" else inf)
+            self._keep_away(number, away, now + _SUSPECT if state == "suspect" else inf, now)
 
-    def _keep_away(self, number: int, away: Away, until: float) -> None:
+    def _keep_away(self, number: int, away: Away, until: float, now: float) -> None:
         """Close a node for longer than it was."""
         since, away.until = away.until, until
         self._timeline.plan(self._timeline.closing([number]), since, until)
-        self._book.displace([number], since, until, away.cause)
+        self._book.displace([number], since, until, away.cause, now)
         if until < inf:
             heappush(self.dues, until)
 
@@ -98,7 +98,7 @@ class Upkeep:
         if any(units < 0 for units in more):
             self._freed([number], now, inf, "others", f"use less of node {name}")
         if any(units > 0 for units in more):
-            self._book.displace([number], now, inf, f"others use more of node {name}")
+            self._book.displace([number], now, inf, f"others use more of node {name}", now)
 
     def _grow_whole(self, number: int, grown: Pairs, now: float) -> None:
         """Who has a node as a whole has what it gains, too."""
@@ -132,7 +132,7 @@ class Upkeep:
         names = on_nodes(block, numbers) if block.count is None else self._best_for(block)
         window = Window(block, frozenset(numbers[name] for name in names))
         self._windows.add(window)
-        self._book.displace(window.rows, max(now, block.start), block.end, window.words)
+        self._book.displace(window.rows, max(now, block.start), block.end, window.words, now)
         self._wake_booked()
         heappush(self.dues, block.start)
         if block.end < inf:
@@ -168,7 +168,7 @@ class Upkeep:
             heappop(self.dues)
         for name, away in self.away.items():
             if away.until <= now:
-                self._keep_away(self._timeline.numbers[name], away, now + _SUSPECT)
+                self._keep_away(self._timeline.numbers[name], away, now + _SUSPECT, now)
         ended = self._windows.closed_until(now)
         if ended:
             self._freed(ended, now, inf, "a window", "is over")
