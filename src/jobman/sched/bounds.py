@@ -67,8 +67,8 @@ class Bound:
 
     def give(self, job: str, pairs: Pairs, start: float, end: float) -> None:
         self.profile.give(start, end, pairs)
-        if self._job:
-            held = self._held[job]
+        held = self._held.get(job)
+        if held is not None:
             held.give(start, end, ((0, 1),))
             for first, last in _idle(held, start, end):
                 self.profile.give(first, last, self._job)

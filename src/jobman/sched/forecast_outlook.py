@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from math import inf
 
 from jobman.sched.forecast_play import Play, Rules, Scene, Waiter
-from jobman.sched.forecast_steps import Steps
+from jobman.sched.forecast_steps import Bounds, Steps
 
 REACH = 128
 """How many of those who wait are looked at for passing at one time."""
@@ -22,7 +22,8 @@ class Outlook:
     def __init__(self, ids: Sequence[str], scene: Scene, rules: Rules, *, rough: bool) -> None:
         most = max(MOST, len(scene.running))
         self._scene = scene._replace(waiting=scene.waiting[:most])
-        self._played = _play(self._scene, rules, rough=rough)
+        self._grain = _grain(self._scene) if rough else 0.0
+        self._played = Play(self._scene, rules, grain=self._grain, reach=REACH if rough else None).run()
         self._in_order = rules.depth == 0
         self._last = max((start for start in self._played if start < inf), default=scene.now)
         self._room: Steps | None = None
@@ -46,7 +47,7 @@ class Outlook:
     def _fitted(self, waiter: Waiter, after: float, now: float) -> float:
         """Where there is room for one more."""
         if self._room is None:
-            self._room = _room(self._scene, self._played)
+            self._room = _room(self._scene, self._played, self._grain)
         self._room.forget(now)
         return self._room.earliest(
             waiter.need, waiter.seconds, max(after, self._last) if self._in_order else after
@@ -61,11 +62,9 @@ class Outlook:
             self._room.take(start, start + waiter.seconds, waiter.need)
 
 
-def _play(scene: Scene, rules: Rules, *, rough: bool) -> list[float]:
-    if not rough or not scene.waiting:
-        return Play(scene, rules).run()
-    average = sum(waiter.seconds for waiter in scene.waiting) / len(scene.waiting)
-    return Play(scene, rules, grain=max(1.0, GRAIN * average), reach=REACH).run()
+def _grain(scene: Scene) -> float:
+    """Seconds that are taken for one moment."""
+    return max(1.0, GRAIN * sum(waiter.seconds for waiter in scene.waiting) / max(1, len(scene.waiting)))
 
 
 def _pace(starts: Sequence[float], now: float) -> tuple[float, float]:
@@ -81,15 +80,13 @@ def _pace(starts: Sequence[float], now: float) -> tuple[float, float]:
     return served[most] + pace * (len(served) - most - 1), pace
 
 
-def _room(scene: Scene, starts: Sequence[float]) -> Steps:
+def _room(scene: Scene, starts: Sequence[float], grain: float) -> Steps:
     """What is free from when on, if all happens as played."""
-    moves = [(runner.end, runner.need) for runner in scene.running if runner.end < inf]
+    moves = [(runner.end, runner.need) for runner in scene.running]
     for waiter, start in zip(scene.waiting, starts, strict=True):
-        if start < inf:
-            moves += ((start, -waiter.need), (start + waiter.seconds, waiter.need))
-    moves.sort()
-    room = Steps(scene.marks, scene.now, scene.free, *zip(*moves, strict=True)) if moves else None
-    room = room or Steps(scene.marks, scene.now, scene.free, (), ())
+        moves += ((start, -waiter.need), (start + waiter.seconds, waiter.need))
+    back = Bounds((move for move in moves if move[0] < inf), grain)
+    room = Steps(scene.marks, scene.now, scene.free, back.times, back.needs)
     for closure in scene.closures:
         room.take(max(closure.start, scene.now), closure.end, closure.need)
     return room
