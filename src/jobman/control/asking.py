@@ -286,7 +286,8 @@ class Asking(ABC):
         record = job.promises.get(key)
         if record is None:
             record = job.promises[key] = PromiseRecord(job=job.id, key=key, given_at=self.clock())
-        record.expected_at, record.expected_p90 = expected
+        latest = inf if record.guaranteed_by is None else record.guaranteed_by
+        record.expected_at, record.expected_p90 = min(expected.p50, latest), min(expected.p90, latest)
         record.first_expected_at = record.first_expected_at or expected.p50
         batch.changes.promises[job.id, key] = record
 
