@@ -457,6 +457,15 @@ class TestPlacement:
 
         theatre.play(scene, nodes=3, cores=4)
 
+    def test_copies_that_look_at_each_other_have_the_only_node_one_after_the_other(self, theatre):
+        async def scene(stage):
+            alone = {"placement": {"spread": {"by": "node"}, "exclusive": True}}
+            job = await stage.submit(document(1, 100, replicas=5, task=alone))
+            await stage.play_out()
+            assert stage.store.job(job).counts == {"succeeded": 5}
+
+        theatre.play(scene, lambda _: Play(seconds=50.0), nodes=1, cores=4)
+
     def test_a_task_is_apart_from_another_that_asks_together_with_it(self, theatre):
         async def scene(stage):
             job = await stage.submit(several({"name": "a"}, {"name": "b", "placement": {"apart": "a"}}))

@@ -473,7 +473,6 @@ def test_nothing_is_promised_farther_ahead_than_is_firm(queues):
     assert site.starts == {"x": 0, "a": 60, "b": 80, "c": 100}
 
 
-@pytest.mark.xfail(strict=True, reason="a place too far ahead is taken at the moment it pretends to be at")
 @pytest.mark.parametrize("queues", [batch(depth=1), batch(), INTERACTIVE])
 def test_one_too_far_ahead_to_be_promised_does_not_start_into_a_window(queues):
     site = Site(equal_nodes(1), queues, firm=35)
@@ -483,7 +482,6 @@ def test_one_too_far_ahead_to_be_promised_does_not_start_into_a_window(queues):
     assert site.starts == {"a": 48}
 
 
-@pytest.mark.xfail(strict=True, reason="who is behind one too far ahead counts on its pretended start")
 def test_nobody_behind_one_too_far_ahead_is_promised_anything():
     site = Site(equal_nodes(2), INTERACTIVE, firm=35)
     site.asks("x", cores(2), limit=60)

@@ -79,7 +79,6 @@ def test_a_whole_node_must_be_empty():
     assert placed_on(hosts(*equal_nodes(2)), whole(), busy=[("n1", 0.5)]) == ({"n2": 1},)
 
 
-@pytest.mark.xfail(strict=True, reason="the tightest nodes are not tried first")
 def test_a_whole_node_is_the_smallest_that_will_do_for_the_others():
     cluster = [node("n1", 6), node("n2", 3)]
     assert placed_on(cluster, (whole(), cores(2, slots=3))) == ({"n2": 1}, {"n1": 3})

@@ -118,7 +118,7 @@ class Asking(ABC):
             reservation=record.options.get("reservation", ""),
         )
 
-    def _join(self, job: LiveJob, key: str, *, anew: bool = False, pause: float = 0.0) -> None:
+    def _join(self, job: LiveJob, key: str) -> None:
         """Ask the planner; where copies look at each other's places, one after the other."""
         if _looks_around(job.unit_of(key)):
             if job.looking is not None or job.shy or self._others_come_first(job, key):
@@ -126,15 +126,22 @@ class Asking(ABC):
                 return
             job.looking = key
         request = self.request(job, key)
-        if pause:
-            request = msgspec.structs.replace(request, earliest=self.clock() + pause)
         job.requests[key] = request.id
-        promise = None if anew else job.promises.get(key)
+        promise = job.promises.get(key)
         if promise is not None and promise.planned:
             placed = msgspec.convert(promise.planned["placed"], Placed)
             self.planning.join_again(request, placed, promise.planned["start"])
         else:
             self.planning.join(request)
+
+    def _join_anew(self, job: LiveJob, key: str, pause: float = 0.0) -> None:
+        """Ask once more, for something else than what is planned; who looks around goes on looking."""
+        self.planning.leave(job.requests[key])
+        request = self.request(job, key)
+        if pause:
+            request = msgspec.structs.replace(request, earliest=self.clock() + pause)
+        job.requests[key] = request.id
+        self.planning.join(request)
 
     def held_before(self, job: LiveJob, key: str, allocation: Allocation, since: float) -> None:
         """Let the planner know of something that was given before a restart, with the time it has by now."""
@@ -186,9 +193,7 @@ class Asking(ABC):
         if key is not None and key in job.requests:
             request = self.planning.waiting.get(job.requests[key])
             if request is not None and request.wishes != job.wanted(key)[1]:
-                self.planning.leave(request.id)
-                job.looking = None
-                self._join(job, key, anew=True)
+                self._join_anew(job, key)
 
     def carry(self, outcome: Outcome, batch: Batch) -> None:
         """Do what a pass decided, for those who still want it."""
@@ -205,9 +210,7 @@ class Asking(ABC):
                 allocation = self.planning.grant(start)
             except PlacementError:
                 log.exception("%s cannot have what was planned for it", start.id)
-                self.planning.leave(start.id)
-                job.looking = None if job.looking == key else job.looking
-                self._join(job, key, anew=True, pause=_PAUSE)
+                self._join_anew(job, key, _PAUSE)
                 continue
             self._forget_promise(job, key, batch)
             self._grant(job, key, allocation, batch, at)

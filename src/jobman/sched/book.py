@@ -262,7 +262,7 @@ class Book:
             return None
         if timeline.is_quick(gang):
             return timeline.sooner(gang, spot, entry.limit, after, rows)
-        if not timeline.may_help(gang, entry.limit, after, spot.start, rows):
+        if not timeline.may_help(gang, spot, entry.limit, after, rows):
             return None
         return self._sooner_by_trying(entry, spot, after)
 

@@ -123,6 +123,7 @@ class _Trial:
                 theirs = other.spot
                 if (
                     theirs is None
+                    or lane.barrier is other
                     or theirs.start >= later
                     or other.end <= entry.end
                     or other.circle is not None

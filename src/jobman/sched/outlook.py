@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from jobman.sched.gangs import Ground, Piece, Places
+from jobman.sched.profile import Pairs
 from jobman.sched.rows import Row
 
 Array = Any
@@ -26,6 +27,7 @@ _NEVER = -(1 << 62)
 _CANDIDATES = 64
 _ROUNDING = 1e-5
 _FEW = 32
+_EXACTLY = 3
 
 
 class Outlook:
@@ -49,6 +51,9 @@ class Outlook:
         self._free = np.zeros((kinds, len(rows)), dtype=np.int64)
         self._whole = np.zeros((kinds, len(rows)), dtype=np.int64)
         self._open = np.zeros(len(rows), dtype=bool)
+        self._wholes: list[Pairs | None] = [None] * len(rows)
+        self._whole_steps: Array = None
+        """What the whole of its row is, for each step."""
         self._sizes = sizes
         self._used = [0] * len(rows)
         self._offsets = np.concatenate([[1], 1 + np.cumsum(sizes)[:-1]]).astype(np.int64)
@@ -118,6 +123,7 @@ class Outlook:
         self._sizes[number], self._used[number] = size, 0
         self._end = end
         self._layout = object()
+        self._whole_steps = None
         return True
 
     def _refresh_free(self) -> None:
@@ -126,10 +132,16 @@ class Outlook:
                 row = self._rows[number]
                 self._free[:, number] = row.free
                 self._open[number] = row.is_open
-                self._whole[:, number] = 0
-                for kind, units in row.whole:
-                    self._whole[kind, number] = units
+                if self._wholes[number] is not row.whole:
+                    self._note_whole(number, row)
             self._moved = set()
+
+    def _note_whole(self, number: int, row: Row) -> None:
+        self._wholes[number] = row.whole
+        self._whole[:, number] = 0
+        for kind, units in row.whole:
+            self._whole[kind, number] = units
+        self._whole_steps = None
 
     # -- what is free now ----------------------------------------------------------------------------
 
@@ -172,23 +184,30 @@ class Outlook:
         end = self._end
         return self._times[:end], self._amounts[:, :end], self._owner[:end]
 
-    def _fit(self, piece: Piece, amounts: Array, owner: Array) -> Array:
-        """Steps in which a piece finds room, on its own rows."""
-        fit = self._fit_anywhere(piece, amounts, owner)
+    def _fit(self, piece: Piece, amounts: Array, owner: Array, count: int = 1) -> Array:
+        """Steps in which so many pieces find room on a row of their own."""
+        fit = self._fit_anywhere(piece, amounts, owner, count)
         mask = self._steps_of(piece.ground, owner)
         if mask is not None:
             fit &= mask
         return fit
 
-    def _fit_anywhere(self, piece: Piece, amounts: Array, owner: Array) -> Array:
-        """Steps in which there is room for a piece, whether or not it may be there."""
+    def _fit_anywhere(self, piece: Piece, amounts: Array, owner: Array, count: int = 1) -> Array:
+        """Steps in which there is room for so many pieces on a row, whether or not they may be there."""
         if piece.whole:
             self._refresh_free()
-            return (amounts >= self._whole[:, owner]).all(axis=0)
+            if self._whole_steps is None:
+                self._whole_steps = self._whole[:, owner]
+            fit = amounts[0] >= self._whole_steps[0]
+            for there, whole in zip(amounts[1:], self._whole_steps[1:], strict=True):
+                fit &= there >= whole
+            for kind, least in piece.pairs if count > 1 else ():
+                fit &= self._whole_steps[kind] >= least * count
+            return fit
         (kind, least), *others = piece.pairs
-        fit = amounts[kind] >= least
+        fit = amounts[kind] >= least * count
         for kind, least in others:
-            fit &= amounts[kind] >= least
+            fit &= amounts[kind] >= least * count
         return fit
 
     def _steps_of(self, ground: Ground, owner: Array) -> Array:
@@ -234,17 +253,7 @@ class Outlook:
         self, piece: Piece, limit: float, after: float, before: float, own: Collection[int]
     ) -> Found | None:
         """Each row counts once: from when to when could it begin?"""
-        times, amounts, owner = self._views()
-        fit = self._fit(piece, amounts, owner)
-        edges = np.flatnonzero(fit[1:] != fit[:-1]) + 1
-        begin, until = np.maximum(times[edges[::2]], after), times[edges[1::2]]
-        rows = owner[edges[::2]]
-        if own:
-            mine = np.zeros(len(self._rows), dtype=bool)
-            mine[list(own)] = True
-            until = np.where(mine[rows] & (until >= before), inf, until)
-        good = (begin + limit <= until) & (begin < before)
-        begin, until, rows = begin[good], until[good], rows[good]
+        begin, until, rows = self._windows(piece, 1, limit, after, before, own)
         for at in _moments(begin, until, limit, piece.wanted):
             there = rows[(begin <= at) & (at + limit <= until)]
             if there.size >= piece.wanted:
@@ -253,23 +262,59 @@ class Outlook:
         return None
 
     def _of_slots(self, piece: Piece, limit: float, after: float, before: float) -> Found | None:
-        """A row counts as often as pieces find room on it: at a moment, and then for all of the limit."""
-        times, amounts, owner = self._views()
-        room = self._room(piece, amounts, owner)
-        more = np.diff(room, prepend=0)
-        real = (times < inf) & (more != 0)
-        moments, more = np.maximum(times[real], after), more[real]
-        order = np.argsort(moments, kind="stable")
-        moments, total = moments[order], np.cumsum(more[order])
-        if not moments.size:
-            return None
-        is_last = np.append(moments[1:] != moments[:-1], True)
-        enough = moments[(total >= piece.wanted) & is_last & (moments < before)]
-        for at in spaced(enough.tolist()):
+        """A row counts as often as pieces find room on it."""
+        room = None
+        for at in spaced(self._openings(piece, limit, after, before, (), _steps(piece.wanted))):
+            if room is None:
+                _, amounts, owner = self._views()
+                room = self._room(piece, amounts, owner)
             places = self._filled(piece, room, at, at + limit)
             if places is not None:
                 return at, places
         return None
+
+    def may_open(self, piece: Piece, limit: float, after: float, before: float, own: Collection[int]) -> bool:
+        """Whether enough rows may have room before a moment; `own` are as in `earliest`."""
+        return bool(self._openings(piece, limit, after, before, own, _powers(piece.wanted)))
+
+    def _openings(
+        self,
+        piece: Piece,
+        limit: float,
+        after: float,
+        before: float,
+        own: Collection[int],
+        counts: Sequence[tuple[int, int]],
+    ) -> list[float]:
+        """Moments at which enough rows may have room: never too few."""
+        found: list[tuple[Array, Array, int]] = []
+        for count, worth in counts[: 1 if piece.single else None]:
+            begin, until, _ = self._windows(piece, count, limit, after, before, own)
+            if not begin.size:
+                break
+            found.append((begin, until, worth))
+        if not found:
+            return []
+        begin = np.concatenate([windows[0] for windows in found])
+        until = np.concatenate([windows[1] for windows in found])
+        worths = np.repeat([windows[2] for windows in found], [windows[0].size for windows in found])
+        return _open_moments(begin, until, limit, worths, piece.wanted)
+
+    def _windows(
+        self, piece: Piece, count: int, limit: float, after: float, before: float, own: Collection[int]
+    ) -> tuple[Array, Array, Array]:
+        """From when to when so many pieces find room on a row for all of a limit, and which row that is."""
+        times, amounts, owner = self._views()
+        fit = self._fit(piece, amounts, owner, count)
+        edges = np.flatnonzero(fit[1:] != fit[:-1]) + 1
+        begin, until = np.maximum(times[edges[::2]], after), times[edges[1::2]]
+        rows = owner[edges[::2]]
+        if own:
+            mine = np.zeros(len(self._rows), dtype=bool)
+            mine[list(own)] = True
+            until = np.where(mine[rows] & (until >= before), inf, until)
+        good = (begin + limit <= until) & (begin < before)
+        return begin[good], until[good], rows[good]
 
     def _room(self, piece: Piece, amounts: Array, owner: Array) -> Array:
         """How many pieces find room in each step, up to as many as are wanted."""
@@ -310,7 +355,7 @@ class Outlook:
 
 def _size(steps: int) -> int:
     """The room for so many steps, with some to spare."""
-    return steps + steps // 2 + 4
+    return steps + steps // 4 + 3
 
 
 def _moments(begin: Array, until: Array, limit: float, wanted: int) -> Iterator[float]:
@@ -326,6 +371,33 @@ def _moments(begin: Array, until: Array, limit: float, wanted: int) -> Iterator[
         moments = begin[first : first + _CANDIDATES]
         count = np.searchsorted(begin, moments, "right") - np.searchsorted(last, moments, "left")
         yield from np.unique(moments[count >= wanted]).tolist()
+
+
+def _powers(most: int) -> list[tuple[int, int]]:
+    """So many pieces on a row, and what it counts for that they find room: never too little in all."""
+    return [(1 << power, 1 << power) for power in range(most.bit_length())]
+
+
+def _steps(most: int) -> list[tuple[int, int]]:
+    """The same, exactly up to a few."""
+    few = 1 << _EXACTLY
+    return [(count, 1) for count in range(1, min(most + 1, few))] + _powers(most)[_EXACTLY:]
+
+
+def _open_moments(begin: Array, until: Array, limit: float, counts: Array, wanted: int) -> list[float]:
+    """The moments at which the windows that are open count for enough: never too few."""
+    order = np.argsort(begin, kind="stable")
+    begin, begun = begin[order], np.cumsum(counts[order])
+    if not begun.size or begun[-1] < wanted:
+        return []
+    last = np.full(until.size, inf) if limit == inf else until - limit + _ROUNDING
+    order = np.argsort(last, kind="stable")
+    over = np.concatenate([[0], np.cumsum(counts[order])])
+    moments = np.unique(begin[int(np.searchsorted(begun, wanted)) :])
+    open_ = begun[np.searchsorted(begin, moments, "right") - 1]
+    open_ = open_ - over[np.searchsorted(last[order], moments, "left")]
+    found: list[float] = moments[open_ >= wanted].tolist()
+    return found
 
 
 def spaced(moments: Sequence[float]) -> Iterator[float]:

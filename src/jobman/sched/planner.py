@@ -205,7 +205,10 @@ class Planner:
             self._wake(now)
         if book.dues and book.dues[0][0] <= now:
             for entry in book.due(now):
-                entry.lane.due[entry.request.id] = entry
+                if entry.lane.barrier is entry:
+                    entry.lane.is_stale = True
+                else:
+                    entry.lane.due[entry.request.id] = entry
         for lane in self.lanes:
             if lane.waiting and not lane.is_closed:
                 self._turns.serve(lane, now)
@@ -314,7 +317,7 @@ class Planner:
                 return None
             after = max([now, *(other.spot.start for other in lane.waiting if other.spot is not None)])
         elif entry.is_plain and (lane.depth or not lane.place(entry)):
-            book.releases.warm(entry.gang)
+            book.releases.warm(entry.gang, now)
             spot = self.timeline.now(entry.gang, entry.limit, now)
             if spot is not None and book.admits_now(entry, spot, now):
                 return spot

@@ -29,7 +29,6 @@ class Releases:
         """How much there was, ever."""
         self._peaks: dict[int, tuple[int, ...]] = {}
         """The most that is free where something was freed, by its place in the log; of single rows only."""
-        self._freed: tuple[int, int, tuple[int, ...]] = (-1, -1, ())
 
     def add(self, rows: Sequence[int], begin: float, end: float, bounds: Sequence[Bound] = ()) -> None:
         log = self._log
@@ -43,7 +42,7 @@ class Releases:
 
     # -- those who cannot start ----------------------------------------------------------------------
 
-    def revives(self, gang: Gang) -> bool:
+    def revives(self, gang: Gang, now: float) -> bool:
         """Whether something was freed, since a gang could not start, with which it could."""
         since = gang.seen - self._base
         if since < 0:
@@ -52,23 +51,23 @@ class Releases:
         if gang.is_bound and self._frees_bound(gang, since):
             gang.revive()
             return True
-        rows = self._rows_since(since)
+        rows = self._rows_since(since, now + gang.failed)
         gang.seen = self.count
         for piece in gang.pieces:
-            found = len(self._timeline.open_among(piece, rows))
-            gang.lack -= found if piece.single else found * piece.wanted
+            gang.lack -= self._timeline.gained(piece, rows)
         if gang.lack > 0:
             return False
         gang.relent()
         return True
 
-    def warm(self, gang: Gang) -> None:
+    def warm(self, gang: Gang, now: float) -> None:
         """Count the rows freed since a gang for which one is enough found none at all."""
         hot, piece = gang.hot, gang.only
         since = gang.warm - self._base
         if hot is None or piece is None or gang.warm == self.count:
             return
-        found = self._timeline.open_among(piece, self._rows_since(since)) if since >= 0 else [-1]
+        rows = self._rows_since(since, now + gang.cold)
+        found = self._timeline.open_among(piece, rows) if since >= 0 else [-1]
         gang.warm = self.count
         hot.update(found)
         if -1 in hot or len(hot) > _HOT:
@@ -78,13 +77,13 @@ class Releases:
         bounds = gang.bounds
         return any(bound in bounds for release in self._log[since:] for bound in release[3])
 
-    def _rows_since(self, since: int) -> tuple[int, ...]:
-        """The rows on which something was freed; many ask for the same."""
-        first, count, rows = self._freed
-        if first != since + self._base or count != self.count:
-            rows = tuple(dict.fromkeys(row for release in self._log[since:] for row in release[0]))
-            self._freed = (since + self._base, self.count, rows)
-        return rows
+    def _rows_since(self, since: int, before: float) -> list[int]:
+        """The rows on which something was freed before a moment; who fails until then needs no other."""
+        found: dict[int, None] = {}
+        for rows, begin, _, _ in self._log[max(since, 0) :]:
+            if begin < before:
+                found.update(dict.fromkeys(rows))
+        return list(found)
 
     # -- those who have a place ----------------------------------------------------------------------
 

@@ -97,6 +97,8 @@ class _Attempt:
         found = self._one_by_one(order, ground)
         if found is None and len(order) > 1:
             found = self._one_by_one(order, self._thriftily(ground))
+        if found is None and len(order) > 1:
+            found = self._one_by_one(order, self._tightest_first(ground))
         has_balance = self._wishes.spread is not None or self._wishes.apart is not None
         if found is None and not has_balance and sum(piece.single for piece in self._choice.pieces) > 1:
             found = self._shared_out(order, ground)
@@ -105,6 +107,12 @@ class _Attempt:
     def _thriftily(self, ground: Sequence[int]) -> list[int]:
         """The rows that are good for the fewest pieces first."""
         return sorted(ground, key=lambda number: sum(number in suited for suited in self._suited))
+
+    def _tightest_first(self, ground: Sequence[int]) -> list[int]:
+        """The rows that have the least of what is asked for first."""
+        kinds = sorted({kind for piece in self._choice.pieces for kind, _ in piece.pairs})
+        rows = self._timeline.rows
+        return sorted(ground, key=lambda number: [rows[number].capacity[kind] for kind in kinds])
 
     def _one_by_one(
         self, order: Sequence[int], ground: Sequence[int], given: dict[int, Places] | None = None

@@ -37,7 +37,7 @@ class Starts:
         """Start a request if there is room and nobody who has a reservation is disturbed."""
         gang, limit = entry.gang, entry.limit
         freed = self._releases.count
-        if limit >= gang.failed and self._is_hopeless(gang, freed):
+        if limit >= gang.failed and self._is_hopeless(gang, freed, now):
             return False
         if not entry.is_plain:
             request = entry.request
@@ -48,7 +48,7 @@ class Starts:
         if gang.bounds:
             return self._start_bounded(entry, now)
         if gang.hot is not None:
-            self._releases.warm(gang)
+            self._releases.warm(gang, now)
         spot = self._timeline.now(gang, limit, now)
         if spot is None:
             gang.fail(limit, freed, self._timeline.lack)
@@ -56,11 +56,11 @@ class Starts:
         self._start(entry, spot, now, now + limit, is_planned=False)
         return True
 
-    def _is_hopeless(self, gang: Gang, freed: int) -> bool:
+    def _is_hopeless(self, gang: Gang, freed: int, now: float) -> bool:
         """Whether nothing was freed since a gang failed that could help it."""
         if gang.seen == freed:
             return True
-        return gang.seen >= 0 and gang.sole is None and not self._releases.revives(gang)
+        return gang.seen >= 0 and gang.sole is None and not self._releases.revives(gang, now)
 
     def _start_bounded(self, entry: Entry, now: float) -> bool:
         """The first alternative for which there is room, and which all limits admit."""
@@ -97,7 +97,7 @@ class Starts:
     def begin_if_due(self, entry: Entry, now: float) -> bool:
         """Start a request whose time has come, if all is really free: as planned, or elsewhere."""
         spot = entry.spot
-        if spot is None or spot.start > now:
+        if spot is None or spot.start > now or entry.lane.barrier is entry:
             return False
         if entry.circle is not None:
             return self._begin_circle(entry.circle, now)

@@ -403,14 +403,22 @@ class Timeline:
             return True
         return piece.single and self._outlook is not None and len(piece.ground.rows) > FEW
 
-    def may_help(self, gang: Gang, limit: float, after: float, before: float, freed: Collection[int]) -> bool:
-        """Whether one of some rows has room for a piece before a moment, and perhaps for long enough."""
-        if len(freed) > _SOME:
+    def may_help(self, gang: Gang, spot: Spot, limit: float, after: float, freed: Collection[int]) -> bool:
+        """Whether the rows that were freed may let one who has its place start sooner."""
+        own = {number for number, _ in spot.holds}
+        return any(self._may_help(choice, spot.start, own, limit, after, freed) for choice in gang.choices)
+
+    def _may_help(
+        self, choice: Choice, before: float, own: set[int], limit: float, after: float, freed: Collection[int]
+    ) -> bool:
+        if len(freed) <= _SOME and not any(
+            self._soonest(piece, limit, after, before, own, freed)[0] < before for piece in choice.pieces
+        ):
+            return False
+        piece = choice.simple
+        if self._outlook is None or piece is None or len(piece.ground.rows) <= FEW:
             return True
-        return any(
-            self._soonest(piece, limit, after, before, piece.ground.own, freed)[0] < before
-            for piece in gang.pieces
-        )
+        return self._outlook.may_open(piece, limit, after, before, own)
 
     def open_among(self, piece: Piece, numbers: Sequence[int]) -> list[int]:
         """Rows of a few on which a piece finds room now; of many only so many that may."""
@@ -418,6 +426,15 @@ class Timeline:
         if self._outlook is not None and len(numbers) > _SOME:
             return [-1] * self._outlook.count_now(piece, numbers)
         return [number for number in numbers if number in members and rows[number].has_now(piece)]
+
+    def gained(self, piece: Piece, numbers: Sequence[int]) -> int:
+        """How many pieces find room now on some rows, at most."""
+        if self._outlook is not None and len(numbers) > _SOME:
+            found = self._outlook.count_now(piece, numbers)
+            return found if piece.single else found * piece.wanted
+        members, rows = piece.ground.members, self.rows
+        most = 1 if piece.single else piece.wanted
+        return sum(min(rows[number].has_now(piece), most) for number in numbers if number in members)
 
     # -- holding -------------------------------------------------------------------------------------
 

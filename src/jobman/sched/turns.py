@@ -58,7 +58,12 @@ class Turns:
 
     def _lifts(self, lane: Lane, barrier: Entry, *, is_new: bool) -> bool:
         """Whether everybody is looked at without a barrier: there may be another one who is the first."""
-        if is_new or lane.lost or any(entry.key < barrier.key for entry in lane.fresh.values()):
+        if (
+            is_new
+            or lane.strict
+            or lane.lost
+            or any(entry.key < barrier.key for entry in lane.fresh.values())
+        ):
             self._book.lift(lane)
             return True
         return False
@@ -231,11 +236,11 @@ class Turns:
         if (
             shortest >= gang.failed
             and gang.seen >= 0
-            and (gang.seen == releases.count or not releases.revives(gang))
+            and (gang.seen == releases.count or not releases.revives(gang, now))
         ):
             return False
         if gang.hot is not None:
-            releases.warm(gang)
+            releases.warm(gang, now)
         if self._timeline.now(gang, shortest, now) is not None:
             return True
         gang.fail(shortest, releases.count, self._timeline.lack)
