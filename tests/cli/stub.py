@@ -8,6 +8,7 @@ import itertools
 import os
 import re
 import socketserver
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -377,7 +378,8 @@ def _extend(stub, asked, body, headers, reference):
             f" --task {wanted.task}" * bool(wanted.task)
         )
         advice = f"{offer} would be granted" if job.most else "try again later"
-        raise Refusal("would-delay", "somebody else was promised these nodes by then", advice)
+        words = "somebody else was promised these nodes by then"
+        raise Refusal("would-delay", words, advice, largest=float(job.most))
     job.extended = (wanted.seconds, wanted.task)
     return 200, _glance(job.details)
 
@@ -627,6 +629,7 @@ class Handler(BaseHTTPRequestHandler):
                 message=refusal.message,
                 advice=refusal.advice,
                 exit=refusal.exit_code,
+                largest=refusal.largest,
                 problems=refusal.problems,
                 request="req-1",
             )
@@ -677,6 +680,11 @@ class Server(socketserver.ThreadingMixIn, socketserver.UnixStreamServer):
     daemon_threads = True
     request_queue_size = 64
     stub: Any
+
+    def handle_error(self, request, client_address):
+        """A command that was ended in the midst of an answer is none of our troubles."""
+        if not isinstance(sys.exception(), ConnectionError):
+            super().handle_error(request, client_address)
 
 
 def serve(stub, socket):

@@ -61,7 +61,7 @@ def test_more_time_than_disturbs_nobody_is_refused_with_a_command_for_the_most_t
     answer = jobman("extend", "sweep", "+30m", *task)
     assert (answer.code, answer.out) == (6, "")
     assert answer.err.splitlines() == [
-        "jobman: 30m more would delay somebody who was promised these nodes; 1 min 33 s can be granted",
+        "jobman: somebody else was promised these nodes by then; 1 min 33 s more can be granted",
         " ".join(["        jobman extend 0f3a +93s", *task]),
     ]
     assert jobman(*answer.err.splitlines()[1].split()[1:]).code == 0
@@ -70,7 +70,7 @@ def test_more_time_than_disturbs_nobody_is_refused_with_a_command_for_the_most_t
 def test_where_no_more_time_can_be_given_it_is_said(jobman, sweep):
     sweep.most = 0
     assert jobman("extend", "sweep", "30m").err.splitlines() == [
-        "jobman: 30m more would delay somebody who was promised these nodes",
+        "jobman: somebody else was promised these nodes by then",
         "        try again later",
     ]
 

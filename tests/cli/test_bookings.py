@@ -90,11 +90,24 @@ def test_what_is_planned_is_listed(jobman, service):
         "disks",
     )
     assert jobman("maintenance", "list").out.splitlines() == [
-        "name   from                 to                   nodes  often       reason  by",
-        f"early  {YEAR}-12-01 08:00:00  {YEAR}-12-01 12:00:00  n2     every week  disks   ada",
-        f"late   {YEAR}-12-02 08:00:00  {YEAR}-12-02 12:00:00  n1                         ada",
+        "name   from              to     nodes  often       reason  by",
+        f"early  {YEAR}-12-01 08:00  12:00  n2     every week  disks   ada",
+        f"late   {YEAR}-12-02 08:00  12:00  n1                         ada",
     ]
     assert f"{YEAR}-12-01 08:00:00Z" in jobman("maintenance", "list", "--utc").out
+
+
+def test_the_day_of_an_end_is_told_where_it_is_another(jobman, service):
+    jobman("maintenance", "add", "night", "--start", f"{YEAR}-12-01T22:00:30", "--for", "4h", "--nodes", "n1")
+    row = jobman("maintenance", "list").out.splitlines()[1]
+    assert row.startswith(f"night  {YEAR}-12-01 22:00:30  {YEAR}-12-02 02:00:30")
+
+
+def test_how_often_it_comes_is_seen_in_80_columns(jobman, service, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    words = ("--start", f"{YEAR}-12-01T08:00", "--for", "4h", "--nodes", "n[1-2]", "--reason", "new disks")
+    jobman("maintenance", "add", "weekly", "--every", "week", *words)
+    assert "every week" in jobman("maintenance", "list").out
 
 
 def test_nothing_planned_is_no_error(jobman, service):
@@ -107,6 +120,13 @@ def test_maintenance_is_called_off(jobman, service):
         jobman("maintenance", "add", name, "--start", "+2h", "--for", "1h", "--nodes", "n1")
     assert jobman("maintenance", "remove", "a", "b") == (0, "a  removed\nb  removed\n", "")
     assert entries(service) == []
+
+
+def test_what_was_removed_before_a_refusal_is_told(jobman, service):
+    jobman("maintenance", "add", "a", "--start", "+2h", "--for", "1h", "--nodes", "n1")
+    answer = jobman("maintenance", "remove", "a", "b")
+    assert (answer.code, answer.out) == (1, "a  removed\n")
+    assert "There is no window of maintenance b." in answer.err
 
 
 def test_maintenance_over_a_reservation_is_told(jobman, service):
@@ -165,14 +185,15 @@ def test_facts_of_counted_nodes(jobman, service):
     wanted = ("--count", "1", "--requires", "gpu=yes")
     answer = jobman("reserve", "add", "exam", "--start", "+1d", "--for", "2h", *wanted)
     assert (answer.code, answer.out) == (4, "")
-    assert "There are 0 nodes with `gpu` as required, not 1." in answer.err
+    assert "There are no nodes with `gpu` as required" in answer.err
 
 
 def test_a_reservation_is_removed_as_such(jobman, service):
     jobman("maintenance", "add", "disks", "--start", "+2h", "--for", "1h", "--nodes", "n1")
     answer = jobman("reserve", "remove", "disks")
     assert (answer.code, answer.out) == (1, "")
-    assert answer.err == "jobman: There is no reservation disks.\n"
+    assert answer.err.startswith("jobman: There is no reservation disks.\n")
+    assert "jobman reserve list" in answer.err
 
 
 # -- as data -------------------------------------------------------------------------------------------------
@@ -215,12 +236,14 @@ def test_everything_is_said_as_data_too(jobman, service, family):
         (("--start", "+1h", "--for", "1h", "--every", "day", "--until", "later"), "'later' is no day"),
         (("--start", "+1h", "--for", "1h", "--zone", "Mars"), "'Mars' is no time zone"),
         (("--for", "1h"), "--start"),
+        (("--start", "+1h", "--for", "1h", "--", "b d"), "'b d' is no name"),
     ],
 )
 @pytest.mark.parametrize("family", ["maintenance", "reserve"])
 def test_a_wrong_use_is_explained(jobman, service, family, arguments, words):
     nodes = ("--nodes", "n1")
-    answer = jobman(family, "add", "it", *nodes, *arguments)
+    name = () if "--" in arguments else ("it",)
+    answer = jobman(family, "add", *name, *nodes, *arguments)
     assert (answer.code, answer.out) == (2, "")
     assert words in " ".join(answer.err.replace("│", " ").split())
     assert service.requests == []

@@ -53,6 +53,26 @@ def test_name_image_and_flavor_stand_in_the_document():
     assert spec.problems == []
 
 
+def test_time_limit_queue_and_account_stand_in_the_document():
+    text = draft(["make"], duration="1h30m", queue="interactive", account="physics")
+    assert text == (
+        "version: 1\nname: make\nqueue: interactive\naccount: physics\ntasks:\n- name: make\n"
+        "  resources: {type: slot, count: 1, with: [{type: core, count: 1}]}\n"
+        '  attributes: {duration: "1h30m"}\n  command: ["make"]\n'
+    )
+    plan = loads(text).plan()
+    assert (plan.queue, plan.account, plan.units[0].duration) == ("interactive", "physics", 5400.0)
+
+
+@pytest.mark.parametrize(("written", "seconds"), [("90", 90), ("2h", 7200), ("1d12h", 129600)])
+def test_a_time_limit_is_read_as_the_language_reads_it(written, seconds):
+    assert loads(draft(["true"], duration=written)).plan().units[0].duration == seconds
+
+
+def test_a_time_limit_that_is_none_is_a_mistake_in_the_document():
+    assert [problem.code for problem in loads(draft(["true"], duration="for ever")).problems] == ["JS206"]
+
+
 @pytest.mark.parametrize(
     ("program", "name"),
     [

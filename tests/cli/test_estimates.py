@@ -54,12 +54,20 @@ def at(hour, minute=0, second=0):
             "starts by 14:32 at the latest, expected around 14:10",
         ),
         (
+            {"guaranteed_by": at(14, 40), "expected_at": at(14, 10), "expected_p90": at(14, 9, 40)},
+            "starts by 14:40 at the latest, expected around 14:10",
+        ),
+        (
             {"position": 3, "queue": "batch"},
-            "no promise: something in its way has no time limit; 3rd in batch",
+            "no promise yet; 3rd in batch",
         ),
         (
             {"expected_at": at(14, 10), "position": 2},
-            "no promise: something in its way has no time limit; expected around 14:10; 2nd in the queue",
+            "no promise yet; expected around 14:10; 2nd in the queue",
+        ),
+        (
+            {"position": 2, "queue": "batch", "unpromised": "the queue batch is closed"},
+            "no promise: the queue batch is closed; 2nd in batch",
         ),
     ],
 )
@@ -70,6 +78,9 @@ def test_an_estimate_is_one_sentence(fields, words):
 def test_nothing_that_was_only_asked_for_starts():
     assert sentence(Estimate(starts_now=True), NOON, would=True) == "would start now"
     assert sentence(Estimate(guaranteed_by=at(13)), NOON, would=True) == "would start by 13:00 at the latest"
+    assert sentence(Estimate(position=2), NOON, would=True) == "would get no promise; 2nd in the queue"
+    gated = Estimate(unpromised="its gate approval is closed")
+    assert sentence(gated, NOON, would=True) == "would get no promise: its gate approval is closed"
 
 
 @pytest.mark.parametrize(

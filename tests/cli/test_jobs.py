@@ -56,6 +56,13 @@ def test_a_row_says_how_far_a_job_is(jobman, jobs):
     assert "3 min ago" in row
 
 
+def test_queues_are_told_where_there_are_several(jobman, service, now):
+    for name, queue in (("a", "batch"), ("b", "batch"), ("c", "night")):
+        service.add(make_job(name, "running", submitted_at=now - 10, queue=queue))
+    assert "queue" in jobman("list").out.splitlines()[0].split()
+    assert "queue" not in jobman("list", "--name", "a").out.splitlines()[0].split()
+
+
 def test_a_job_that_is_held_says_so_and_why(jobman, jobs):
     row = jobman("list", "--state", "waiting").out.splitlines()[1]
     assert row.split()[2] == "held"

@@ -33,6 +33,13 @@ def test_several_queues_at_once(jobman, service):
     ]
 
 
+def test_what_was_switched_before_a_refusal_is_told(jobman, service):
+    answer = jobman("queue", "close", "batch", "bach")
+    assert (answer.code, answer.out) == (1, "batch  closed\n")
+    answer = jobman("nodes", "drain", "n1", "n9")
+    assert (answer.code, answer.out) == (1, "n1  draining\n")
+
+
 def test_an_unknown_queue_gets_a_guess(jobman, service):
     answer = jobman("queue", "close", "bach")
     assert answer == (1, "", "jobman: There is no queue bach.\n        Did you mean batch?\n")

@@ -74,14 +74,20 @@ def test_when_it_starts_is_said_before_its_output(jobman, service):
     answer = jobman("run", "--", "echo")
     assert answer.out == "one\n"
     assert answer.err.splitlines() == [
-        "jobman: no promise: something in its way has no time limit; 2nd in batch",
+        "jobman: no promise yet; 2nd in batch",
         "✔ echo succeeded in 2.0 s  0001beef",
     ]
 
 
+def test_of_what_starts_at_once_nothing_is_said(jobman, service):
+    service.estimates["echo"] = Estimate(starts_now=True)
+    service.scripts["echo"] = Script([line("one", "echo.0")])
+    assert jobman("run", "--", "echo").err.splitlines() == ["✔ echo succeeded in 2.0 s  0001beef"]
+
+
 @pytest.mark.parametrize("option", [("-q",), ("-q", "-o", "json")])
 def test_quiet_does_not_say_when_it_starts(jobman, service, option):
-    service.estimates["echo"] = Estimate(starts_now=True)
+    service.estimates["echo"] = Estimate(position=2, queue="batch")
     assert jobman("run", *option, "--", "echo").err == ""
 
 

@@ -33,7 +33,22 @@ def test_a_trace_is_replayed_beside_what_really_happened(jobman, trace):
     assert title == "trace.swf: 3 jobs, 8 processors"
     assert head.split()[:3] == ["policy", "wait", "median"]
     assert [row.split("  ")[0] for row in rows] == ["as it was", "easy"]
-    assert "promises to jobs that had to wait" in answer.out
+    assert "guarantees of jobs that had to wait" in answer.out
+    assert "expectations of jobs that had to wait" in answer.out
+
+
+def test_every_number_of_promises_is_seen_in_80_columns(jobman, trace, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    lines = jobman("simulate", trace, "--policy", "conservative").out.splitlines()
+    heads = [line.split("  ") for line in lines if line.startswith("policy")]
+    guarantees, expectations = ([word.strip() for word in head if word] for head in heads[1:])
+    assert guarantees == ["policy", "waited", "guaranteed", "broken", "within 1 min", "within 10 min"]
+    assert expectations[2:6] == ["expected", "within 1 min", "within 10 min", "by its p90"]
+
+
+def test_what_nobody_was_told_has_no_table(jobman, trace):
+    answer = jobman("simulate", trace, "--policy", "fcfs", "--no-forecast")
+    assert "that had to wait" not in answer.out
 
 
 def test_policies_are_compared_in_one_table(jobman, trace):
@@ -129,7 +144,7 @@ def test_many_broken_lines_are_counted(jobman, write):
 
 def test_what_the_machine_could_never_take_is_told(jobman, trace):
     answer = jobman("simulate", trace, "--processors", "5")
-    assert "job 1 could never start" in answer.err
+    assert "job 1 could never start: it asks for 6 processors, and there are 5" in answer.err
     assert answer.out.startswith("trace.swf: 2 jobs, 5 processors")
 
 
@@ -158,6 +173,7 @@ def test_a_trace_that_cannot_be_read_is_refused(jobman, arguments, words):
         (["trace.swf", "--gantt", "out.pdf"], "the name must end in .svg"),
         (["trace.swf", "--since", "3d"], "only a history has a since"),
         (["trace.swf", "--plot", "x.svg", "--from", "1996-10-01"], "the trace has no dates"),
+        (["trace.swf", "--plot", "x.svg", "--from", "2d", "--to", "1d"], "1d is not behind --from 2d"),
         (["trace.swf", "--processors", "0"], "--processors"),
     ],
 )
@@ -192,15 +208,42 @@ def test_pictures_are_drawn(jobman, write, tmp_path):
         ElementTree.parse(tmp_path / "work" / picture)
 
 
+@pytest.mark.parametrize("options", [(), ("--plot", "x.svg"), ("--fairness",), ("-o", "json")])
+def test_a_machine_that_can_take_none_of_the_jobs_is_refused(jobman, trace, options):
+    answer = jobman("simulate", trace, "--processors", "1", *options)
+    assert (answer.code, answer.out) == (3, "")
+    assert "job 1 could never start: it asks for 6 processors, and there is 1" in answer.err
+    assert answer.err.endswith("machine\n        give it more processors, or larger nodes\n")
+
+
+@pytest.mark.parametrize("picture", ["--plot", "--gantt"])
+def test_a_part_in_which_nothing_ran_is_not_drawn(jobman, trace, tmp_path, picture):
+    answer = jobman("simulate", trace, picture, "x.svg", "--from", "400d")
+    assert answer.code == 2
+    words = " ".join(answer.err.replace("│", " ").split())
+    assert "400d is behind the end: the last job ended 20 s into the trace" in words
+    assert not (tmp_path / "work" / "x.svg").exists()
+
+
 def test_each_policy_has_a_gantt_chart_of_its_own(jobman, trace, tmp_path):
     jobman("simulate", trace, "--policy", "easy", "--policy", "hybrid:2", "--gantt", "g.svg")
     assert {path.name for path in (tmp_path / "work").glob("g*")} == {"g-easy.svg", "g-hybrid-2.svg"}
 
 
-def test_a_file_that_cannot_be_written_is_told(jobman, trace):
-    answer = jobman("simulate", trace, "--starts", "no/such/folder.csv")
+def test_a_file_that_cannot_be_written_is_told(jobman, trace, tmp_path):
+    answer = jobman("simulate", trace, "--starts", "work.csv/starts.csv")
+    assert (answer.code, answer.out) == (1, "")
+    (tmp_path / "work" / "work.csv").mkdir()
+    answer = jobman("simulate", trace, "--starts", "work.csv")
     assert answer.code == 1
-    assert "no/such/folder.csv cannot be written" in answer.err
+    assert "work.csv cannot be written" in answer.err
+
+
+@pytest.mark.parametrize("option", ["--starts", "--plot", "--gantt"])
+def test_a_folder_that_is_not_there_is_told_before_the_replay(jobman, trace, option):
+    answer = jobman("simulate", trace, option, "no/such/folder.svg")
+    assert (answer.code, answer.out) == (1, "")
+    assert "no/such/folder.svg cannot be written: there is no folder no/such" in answer.err
 
 
 # -- from history ------------------------------------------------------------------------------------------

@@ -149,6 +149,24 @@ def test_a_command_becomes_a_document(either, service):
     assert 'image: alpine\n  resources: no-gpu\n  command: ["ls", "-al", "/"]' in sent.document
 
 
+def test_a_command_has_a_time_limit_a_queue_and_an_account(either, service):
+    either("submit", "--duration", "30m", "--queue", "batch", "--account", "physics", "--", "make")
+    document = service.submissions[-1].document
+    assert "queue: batch\naccount: physics\n" in document
+    assert 'attributes: {duration: "30m"}' in document
+
+
+def test_a_time_limit_that_is_none_is_told_and_nothing_is_submitted(either, service):
+    answer = either("submit", "--duration", "tomorrow", "--", "make")
+    assert (answer.code, answer.out) == (3, "")
+    assert "JS206" in answer.err
+
+
+def test_what_only_a_command_can_be_given_is_named(jobman, service, write):
+    answer = jobman("submit", "--queue", "batch", "--duration", "1h", write(GOOD))
+    assert "Invalid value for --duration, --queue" in answer.err
+
+
 def test_a_command_is_argv_and_not_a_line(either, service):
     words = ["sh", "-c", "echo  'two words' \"$HOME\"\n", "", "--", "-o", "é"]
     either("submit", "--", *words)
@@ -269,7 +287,7 @@ def test_of_several_jobs_each_is_told_by_its_name(either, service, write):
     service.estimates["second"] = Estimate(position=1, queue="batch")
     assert either("submit", write(TWO)).err.splitlines() == [
         "jobman: hello: starts now",
-        "jobman: second: no promise: something in its way has no time limit; 1st in batch",
+        "jobman: second: no promise yet; 1st in batch",
     ]
 
 
@@ -354,6 +372,9 @@ WRONG_USES = {
     "both": ("job.yaml", "--", "true"),
     "an image for a document": ("-i", "alpine", "job.yaml"),
     "a flavor for a document": ("-r", "small", "job.yaml"),
+    "a time limit for a document": ("--duration", "1h", "job.yaml"),
+    "a queue for a document": ("--queue", "batch", "job.yaml"),
+    "an account for a document": ("--account", "physics", "job.yaml"),
     "one name for two": ("-j", "x", "job.yaml", "job.yaml"),
     "following what is held": ("-c", "--hold", "job.yaml"),
     "an unknown engine": ("-e", "lokal", "job.yaml"),

@@ -39,6 +39,33 @@ def test_a_statement_has_a_line_for_each_and_a_total(jobman, statement):
     ]
 
 
+def test_accounts_below_others_are_indented_with_what_is_below_and_in_all(jobman, service):
+    lines = [
+        UsageLine(account="science", units=0.0, below=7.0, in_all=7.0),
+        UsageLine(account="physics", parent="science", jobs=2, hours=1.0, units=1.0, below=4.0, in_all=5.0),
+        UsageLine(account="optics", parent="physics", jobs=1, hours=4.0, units=4.0, below=0.0, in_all=4.0),
+        UsageLine(account="biology", parent="science", jobs=1, hours=2.0, units=2.0, below=0.0, in_all=2.0),
+    ]
+    total = UsageLine(jobs=4, hours=7.0, units=7.0)
+    service.usage = Usage(by="account", items=lines, total=total)
+    assert jobman("usage").out.splitlines() == [
+        "account     jobs  hours  units  below  in all",
+        "science        0          0.00   7.00    7.00",
+        "  physics      2   1.00   1.00   4.00    5.00",
+        "    optics     1   4.00   4.00           4.00",
+        "  biology      1   2.00   2.00           2.00",
+        "total          4   7.00   7.00           7.00",
+    ]
+    assert jobman("usage", "-o", "json").data["items"][1]["below"] == 4.0
+    assert "physics,2,1.0" in jobman("usage", "-o", "csv").out
+
+
+def test_an_account_that_is_asked_for_stands_at_the_top(jobman, service):
+    line = UsageLine(account="physics", parent="science", jobs=1, units=1.0, below=0.0, in_all=1.0)
+    service.usage = Usage(by="account", items=[line], total=line)
+    assert jobman("usage", "--account", "physics").out.splitlines()[1].startswith("physics ")
+
+
 def test_one_line_is_its_own_total(jobman, statement):
     statement.usage.items = [PHYSICS]
     assert len(jobman("usage").out.splitlines()) == 2

@@ -49,6 +49,18 @@ def test_why_says_what_a_job_waits_for_and_what_would_help(jobman, explained):
     ]
 
 
+def test_of_very_many_who_wait_only_some_are_told(jobman, explained):
+    waiting = [Blocker(kind="resources", message=f"main.{n}: no node has enough free") for n in range(20)]
+    explained(summary="it waits: main.0: no node has enough free", blockers=waiting)
+    lines = jobman("why", "sweep").out.splitlines()
+    assert lines[2:4] == [
+        "because  main.0: no node has enough free",
+        "and      main.1: no node has enough free",
+    ]
+    assert lines[7:] == ["and      main.5: no node has enough free", "and      14 more; `-o json` lists them"]
+    assert len(jobman("why", "sweep", "-o", "json").data["blockers"]) == 20
+
+
 @pytest.fixture
 def planned(explained, noon):
     explained(
@@ -116,7 +128,8 @@ def test_why_has_colours_where_they_are_wanted(jobman, planned, monkeypatch):
 @pytest.mark.parametrize(
     ("estimate", "words"),
     [
-        (Estimate(), "starts   no promise: something in its way has no time limit"),
+        (Estimate(), "starts   no promise yet"),
+        (Estimate(unpromised="n7 is down"), "starts   no promise: n7 is down"),
         (Estimate(starts_now=True), "starts   now"),
         (Estimate(guaranteed_by=1.0), "starts   now"),
     ],

@@ -112,7 +112,7 @@ class History:
             **size,
             **keys,
         )
-        with unless("quota", "wrong-state"):
+        with unless("quota", "wrong-state", "does-not-fit"):
             self.jobs.append(await stage.submit(text, chance.choice(OWNERS)))
 
     async def _interfere(self, stage):

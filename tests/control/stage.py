@@ -46,7 +46,7 @@ class Clock:
 class Actors(MemoryEngine):
     """Plays attempts by the clock of the stage; who plays without an end is ended by the test."""
 
-    def __init__(self, clock, script=None, nodes=1, cores=4, labels=()):
+    def __init__(self, clock, script=None, nodes=1, cores=4, labels=(), lasting=0.0):
         super().__init__(script or (lambda _order: Play(seconds=None)))
         self._nodes = [
             ClusterNode(
@@ -58,7 +58,7 @@ class Actors(MemoryEngine):
         ]
         self.clock = clock
         self.now_playing: dict[base.Address, base.Order] = {}
-        self.lasting = 0.0
+        self.lasting = lasting
         """Seconds that an attempt goes on after it was asked to stop."""
         self._ends: list[tuple[float, int, base.Address, str, int]] = []
         self._count = count()

@@ -102,6 +102,34 @@ def test_blocks_of_all_definitions_are_in_the_order_they_begin() -> None:
     assert [block.name for block in found] == ["nightly/2026-11-16", "late/2026-11-16", "nightly/2026-11-17"]
 
 
+GPUS = {"hardware.gpu.available": "yes"}
+
+
+@pytest.mark.parametrize(
+    ("there", "wanted", "left"),
+    [
+        ([{"count": 2}], {"count": 3}, "2 nodes are"),
+        ([{"count": 2}, {"nodes": ["n1"]}], {"count": 2}, "1 node is"),
+        ([{"count": 4}], {"nodes": ["n1"]}, "no node is"),
+        ([{"count": 1, "requires": GPUS}], {"count": 1, "requires": GPUS}, "no node is"),
+        ([{"count": 3}, {"count": 1, "requires": GPUS}], {"count": 1}, "no node is"),
+    ],
+)
+def test_reservations_by_count_leave_no_more_than_there_is(there, wanted, left) -> None:
+    calendars = Calendars()
+    for number, each in enumerate(there):
+        add(calendars, reservation(f"r{number}", **each))
+    found = refusal(reservation("late", "2026-11-16T09:00:00", **wanted), calendars)
+    assert (found.code, f"at 2026-11-16 09:00 {left} not reserved" in found.message) == ("wrong-state", True)
+    add(calendars, reservation("later", "2026-11-16T10:00:00", **wanted))
+
+
+def test_nodes_with_facts_are_left_to_those_who_need_them() -> None:
+    calendars = Calendars()
+    add(calendars, reservation("any", count=3))
+    add(calendars, reservation("gpus", count=1, requires=GPUS))
+
+
 # -- what is refused -----------------------------------------------------------------------------------------
 
 
@@ -127,7 +155,7 @@ def test_blocks_of_all_definitions_are_in_the_order_they_begin() -> None:
         (
             reservation(count=2, requires={"hardware.gpu.available": "yes"}),
             "does-not-fit",
-            "There are 1 nodes with `hardware.gpu.available` as required, not 2.",
+            "There is 1 node with `hardware.gpu.available` as required, not 2.",
         ),
     ],
 )
@@ -247,9 +275,9 @@ def test_what_was_dropped_is_gone() -> None:
 def test_those_for_whom_a_reservation_is_may_ask_for_it() -> None:
     calendars = Calendars()
     add(calendars, reservation(nodes=["n1"], users=["ada"], accounts=["physics"], repeats=DAILY))
-    calendars.refuse_stranger("course", "ada", "", NOW)
-    calendars.refuse_stranger("course", "bob", "physics", NOW)
-    calendars.refuse_stranger("course/2026-11-17", "ada", "", NOW)
+    calendars.refuse_stranger("course", "ada", ("",), NOW)
+    calendars.refuse_stranger("course", "bob", ("physics",), NOW)
+    calendars.refuse_stranger("course/2026-11-17", "ada", ("",), NOW)
 
 
 @pytest.mark.parametrize(
@@ -266,7 +294,7 @@ def test_others_are_refused(name: str, user: str, now: float, code: str) -> None
     add(calendars, reservation(nodes=["n1"], users=["ada"]))
     add(calendars, window(nodes=["n2"]))
     with pytest.raises(Refusal) as raised:
-        calendars.refuse_stranger(name, user, "", now)
+        calendars.refuse_stranger(name, user, ("",), now)
     assert raised.value.code == code
 
 

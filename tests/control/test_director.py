@@ -4,6 +4,7 @@ import asyncio
 
 import pytest
 
+from jobman.control.answers import Submission
 from jobman.control.refusals import Refusal
 from jobman.engines.memory import Play
 from tests.control.playing import ONE, directing, ended, failing, play, submit, until
@@ -93,11 +94,11 @@ def test_several_documents_are_submitted_all_or_none(url):
 
 def test_jobs_wait_for_resources_in_the_order_of_priority_and_submission(url):
     async def scene(director):
-        ids = [await submit(director, f"{TASK}priority: {p}\n") for p in ("low", "normal", "high")]
-        for job_id in ids:
-            await ended(director, job_id)
-        begun = [job for job, _, _ in director.host.launched]
-        assert begun == [ids[0], ids[2], ids[1]]
+        documents = "---\n".join(f"{TASK}priority: {p}\n" for p in ("low", "high", "normal", "high"))
+        answer = await director.submit(Submission(document=documents), "ada", None)
+        low, first, normal, second = (job.id for job in answer.jobs)
+        await ended(director, low)
+        assert [job for job, _, _ in director.host.launched] == [first, second, normal, low]
 
     play(url, scene, lambda _order: Play(seconds=0.05), cores=1)
 

@@ -352,6 +352,7 @@ class TestWhatIf:
 
     def ask_and_submit(self, theatre):
         async def scene(stage):
+            stage.director.patience = 60.0  # so that a submission is always told what was planned for it
             await stage.submit(document(1, 100))
             await stage.submit(document(2, 100))
             for text in self.VARIANTS:
@@ -402,9 +403,56 @@ class TestWhatIf:
             text = document(1, 100, start={"earliest": "+500s"})
             [estimate] = (await stage.answer(text, what_if=True)).estimates
             assert not estimate.starts_now
-            assert estimate.guaranteed_by in (None, stage.now + 500)
+            assert estimate.guaranteed_by == stage.now + 500
 
         theatre.play(scene, cores=2)
+
+
+class TestStartWindows:
+    def test_who_may_not_start_yet_is_promised_a_place_and_keeps_it(self, theatre):
+        async def scene(stage):
+            later = await stage.submit(document(2, 100, start={"earliest": "+500s"}))
+            assert stage.by(later) == 500
+            assert [blocker.kind for blocker in (await stage.director.why(later)).blockers] == ["start"]
+            short, long = [await stage.submit(document(1, seconds)) for seconds in (400, 600)]
+            assert stage.running() == [short]
+            assert stage.by(long) == 600
+            await stage.pass_time(501)
+            assert stage.running() == [later]
+
+        theatre.play(scene, cores=2)
+
+    def test_it_holds_over_a_restart(self, theatre):
+        async def scenes():
+            async with theatre.stage(cores=1) as stage:
+                later = await stage.submit(document(1, 100, start={"earliest": "+500s"}))
+            async with theatre.stage(cores=1) as stage:
+                assert (stage.running(), stage.by(later)) == ([], 500)
+                await stage.pass_time(499)
+                assert stage.running() == []
+                await stage.pass_time(1)
+                assert stage.running() == [later]
+
+        asyncio.run(scenes())
+
+    def test_who_cannot_start_in_time_is_promised_nothing_and_fails(self, theatre):
+        async def scene(stage):
+            await stage.submit(document(1, 1000))
+            late = await stage.submit(document(1, 100, start={"latest": "+300s"}))
+            assert stage.by(late) is None
+            await stage.pass_time(301)
+            assert stage.state(late) == "failed"
+
+        theatre.play(scene, cores=1)
+
+    def test_the_others_of_a_job_that_has_begun_may_come_later(self, theatre):
+        async def scene(stage):
+            job = await stage.submit(document(1, 400, replicas=3, start={"latest": "+300s"}))
+            await stage.pass_time(1000)
+            assert len(stage.engine.now_playing) == 1
+            assert stage.state(job) == "running"
+
+        theatre.play(scene, lambda _: Play(seconds=390.0), cores=1)
 
 
 def _everything(stage):
@@ -445,6 +493,8 @@ class TestExtending:
                 await stage.director.extend(job, 61, None, "ada")
             assert refused.value.code == "would-delay"
             assert f"jobman extend {job} +60s" in refused.value.advice
+            assert refused.value.largest == 60
+            assert refused.value.message == f"job {waiting} was promised these nodes in 3 min"
             await stage.director.extend(job, 60, None, "ada")
             await stage.settle()
             assert stage.by(waiting) == 160

@@ -4,9 +4,11 @@ import asyncio
 import json
 import random
 import threading
+from datetime import UTC, datetime
 
 import pytest
 
+from jobman.control.administration import NewEntry
 from jobman.control.answers import Submission
 from jobman.control.refusals import Refusal
 from jobman.engines.memory import Play
@@ -38,6 +40,26 @@ class TestOrder:
             assert stage.launched() == [first, *(waiting[number] for number in (2, 4, 1, 3, 0, 5))]
 
         theatre.play(scene, lambda _order: Play(seconds=100), cores=1)
+
+    def test_those_who_wait_are_in_line_as_they_are_served(self, theatre):
+        async def scene(stage):
+            await stage.submit(document(1))
+            classes = ("low", "high", "normal")
+            waiting = [await stage.submit(document(1, priority=priority)) for priority in classes]
+            held = await stage.submit(document(1), hold=True)
+            await stage.pass_time(1)
+            line = [waiting[1], waiting[2], waiting[0], held]
+            assert stage.director.in_line() == [stage.store.job(job).number for job in line]
+
+        theatre.play(scene, cores=1)
+
+    def test_a_job_that_names_no_queue_is_in_the_usual_one(self, theatre):
+        async def scene(stage):
+            jobs = [await stage.submit(document(1)), await stage.submit(document(1, queue="fast"))]
+            assert [stage.store.job(job).queue for job in jobs] == ["batch", "fast"]
+
+        theatre.decree(f"{EXACT}queues: [{{name: fast}}, {{name: batch}}]\n")
+        theatre.play(scene, cores=1)
 
     def test_a_higher_class_breaks_no_promise(self, theatre):
         async def scene(stage):
@@ -252,16 +274,81 @@ class TestLimits:
         theatre.decree(f"{EXACT}queues: [{{name: batch, each_user: {{jobs: 2}}}}]\n")
         theatre.play(scene, cores=8)
 
-    @pytest.mark.xfail(strict=True, reason="why knows of no limits yet")
-    def test_why_names_the_limit(self, theatre):
+    @pytest.mark.parametrize(
+        ("limits", "words"),
+        [
+            ("each_user: {jobs: 2}", "the limit of 2 running jobs of user ada in batch is reached"),
+            (
+                "limits: {resources: {cores: 2}}",
+                "the limit of 2 cores of queue batch is reached: 2 in use, and this needs 1",
+            ),
+            ("share: 25%", "the share of 2 cores"),
+        ],
+    )
+    def test_why_names_the_limit(self, theatre, limits, words):
         async def scene(stage):
             mine = [await stage.submit(document(1, 100)) for _ in range(3)]
             why = await stage.director.why(mine[2])
             assert [blocker.kind for blocker in why.blockers] == ["limit"]
-            assert "2 running jobs" in why.summary
+            assert words in why.summary
 
-        theatre.decree(f"{EXACT}queues: [{{name: batch, each_user: {{jobs: 2}}}}]\n")
+        theatre.decree(f"{EXACT}queues: [{{name: batch, {limits}}}]\n")
         theatre.play(scene, cores=8)
+
+    def test_who_has_spent_the_budget_submits_nothing_more(self, theatre):
+        async def scene(stage):
+            await stage.submit(document(1, 100))
+            stage.planning.quotas.spend("batch", "", "ada", 10)
+            with pytest.raises(Refusal) as refused:
+                await stage.submit(document(1, 100))
+            assert refused.value.code == "quota"
+            assert "user ada may spend 10 in batch and has spent 10" in refused.value.message
+            await stage.submit(document(1, 100), "bob")
+
+        theatre.decree(f"{EXACT}queues: [{{name: batch, each_user: {{budget: 10}}}}]\n")
+        theatre.play(scene, cores=8)
+
+    def test_what_may_cost_more_than_is_left_of_a_budget_is_refused(self, theatre):
+        async def scene(stage):
+            hour = {"duration": 3600}
+            with pytest.raises(Refusal) as refused:
+                await stage.submit(document(4, **hour, replicas=3))
+            assert "may cost 12; user ada may spend 10 in batch" in refused.value.message
+            await stage.submit(document(4, **hour))
+            stage.planning.quotas.spend("batch", "", "ada", 8)
+            with pytest.raises(Refusal) as refused:
+                await stage.submit(document(4, **hour))
+            assert "may spend 10 in batch and has spent 8; this may cost 4" in refused.value.message
+            await stage.submit(document(2, **hour))
+
+        theatre.decree(f"{EXACT}queues: [{{name: batch, each_user: {{budget: 10}}}}]\n")
+        theatre.play(scene, cores=8)
+
+    def test_whole_nodes_that_hold_more_than_a_limit_are_refused(self, theatre):
+        async def scene(stage):
+            with pytest.raises(Refusal) as refused:
+                await stage.submit(document(nodes=2, duration=100))
+            assert refused.value.code == "quota"
+            assert "asks for 8 cores; user ada may hold 5 in batch" in refused.value.message
+            job = await stage.submit(document(nodes=1, duration=100))
+            assert stage.running() == [job]
+
+        theatre.decree(f"{EXACT}queues: [{{name: batch, each_user: {{resources: {{cores: 5}}}}}}]\n")
+        theatre.play(scene, nodes=2, cores=4)
+
+    def test_what_is_too_large_for_the_nodes_of_its_queue_is_refused(self, theatre):
+        async def scene(stage):
+            for text in (document(nodes=3, duration=10), document(nodes=2, duration=10, queue="night")):
+                with pytest.raises(Refusal) as refused:
+                    await stage.submit(text)
+                assert refused.value.code == "does-not-fit"
+                assert "the nodes of the queue" in refused.value.message
+            await stage.submit(document(nodes=3, duration=10, queue="wide"))
+
+        wide = "{name: wide, nodes: [node-0], borrow: [batch, night]}"
+        queues = f"[{{name: batch}}, {{name: night, nodes: [node-2]}}, {wide}]"
+        theatre.decree(f"{EXACT}queues: {queues}\n")
+        theatre.play(scene, nodes=4, cores=2)
 
     def test_the_replicas_of_a_job_are_one_job(self, theatre):
         async def scene(stage):
@@ -285,6 +372,16 @@ class TestLimits:
 
         theatre.decree(f"{EXACT}queues: [{{name: batch, limits: {{resources: {{cores: 4}}}}}}]\n")
         theatre.play(scene, cores=16)
+
+    def test_what_needs_more_than_the_share_of_its_queue_is_refused(self, theatre):
+        async def scene(stage):
+            with pytest.raises(Refusal) as refused:
+                await stage.submit(document(5, 100))
+            assert "asks for 5 cores, and the share of the queue batch is 4 cores" in refused.value.message
+            await stage.submit(document(4, 100))
+
+        theatre.decree(f"{EXACT}queues: [{{name: batch, share: 50%}}]\n")
+        theatre.play(scene, cores=8)
 
     def test_a_queue_uses_no_more_than_its_share(self, theatre):
         async def scene(stage):
@@ -499,6 +596,49 @@ class TestPlacement:
         )
 
 
+class TestConnectedJobs:
+    @staticmethod
+    def connected(name, *others, owner="ada"):
+        return document(4, 300, name=name, network={"connect": list(others)}), owner
+
+    def test_they_start_together_although_one_was_promised_a_place_alone(self, theatre):
+        async def scene(stage):
+            for seconds in (100, 200):
+                await stage.submit(document(4, seconds))
+            left = await stage.submit(*self.connected("left", "right"))
+            assert stage.by(left) == 100
+            right = await stage.submit(*self.connected("right", "left", owner="bob"))
+            assert (stage.by(left), stage.by(right)) == (200, 200)
+            [words] = stage.told(left, "promise-moved")
+            assert words.endswith(f"job {right} joins it")
+            await stage.pass_time(200)
+            assert set(stage.running()) == {left, right}
+
+        theatre.play(scene, nodes=2, cores=4)
+
+    def test_nobody_waits_for_a_stranger(self, theatre):
+        async def scene(stage):
+            for seconds in (100, 200):
+                await stage.submit(document(4, seconds))
+            job = await stage.submit(document(4, 300, name="left"))
+            stranger = await stage.submit(*self.connected("right", "left", owner="bob"))
+            assert (stage.by(job), stage.by(stranger)) == (100, 200)
+
+        theatre.play(scene, nodes=2, cores=4)
+
+    def test_one_whose_partner_is_cancelled_goes_on_alone(self, theatre):
+        async def scene(stage):
+            for seconds in (100, 200):
+                await stage.submit(document(4, seconds))
+            left = await stage.submit(*self.connected("left", "right"))
+            right = await stage.submit(*self.connected("right", "left"))
+            await stage.director.cancel(right, "ada")
+            await stage.settle()
+            assert stage.by(left) == 100
+
+        theatre.play(scene, nodes=2, cores=4)
+
+
 class TestManyAtOnce:
     @pytest.mark.parametrize("many", [500, pytest.param(5_000, marks=pytest.mark.slow)])
     def test_a_burst_makes_few_passes_and_all_run_in_the_end(self, theatre, capsys, many):
@@ -678,3 +818,265 @@ class TestNothingIsLost:
             assert leftovers(stage) == []
 
         theatre.play(scene, lasting(), cores=1)
+
+
+class TestExpectations:
+    """What those who wait are told to expect is possible, and never later than what they are guaranteed."""
+
+    def expected(self, stage, job):
+        """In how many seconds a job is expected to start, and by when with nine chances in ten."""
+        promise = stage.promise(job)
+        return promise.expected_at - stage.now, promise.expected_p90 - stage.now
+
+    def test_who_is_held_back_by_a_limit_is_not_expected_now(self, theatre):
+        async def scene(stage):
+            mine = [await stage.submit(document(1, 1000)) for _ in range(4)]
+            assert stage.running() == mine[:2]
+            third, fourth = (self.expected(stage, job) for job in mine[2:])
+            assert 0 < third[0] <= third[1] <= 1000
+            assert third[0] <= fourth[0] <= fourth[1] <= 1000
+
+        theatre.decree(f"{EXACT}queues: [{{name: batch, each_user: {{jobs: 2}}}}]\n")
+        theatre.play(scene, cores=8)
+
+    @pytest.mark.parametrize("limits", ["limits: {resources: {cores: 4}}", "share: 50%"])
+    def test_what_may_be_held_at_one_time_is_counted_with(self, theatre, limits):
+        """Each runs for 1000 s of its 2000 s, two at a time: the fifth starts after 2000 s."""
+
+        async def scene(stage):
+            for _ in range(3):
+                await stage.submit(document(2, 2000))
+                await stage.pass_time(1000)
+            jobs = [await stage.submit(document(2, 2000)) for _ in range(5)]
+            assert stage.running() == jobs[:2]
+            assert self.expected(stage, jobs[2]) == (1000, 1000)
+            assert self.expected(stage, jobs[4])[0] == 2000
+
+        theatre.decree(f"{EXACT}queues: [{{name: batch, {limits}}}]\n")
+        theatre.play(scene, lambda _order: Play(seconds=1000), cores=8)
+
+    def test_a_queue_is_played_on_its_own_nodes(self, theatre):
+        async def scene(stage):
+            first = await stage.submit(document(4, 1000, queue="gpu"))
+            second = await stage.submit(document(4, 1000, queue="gpu"))
+            assert stage.nodes_of(first) == ["node-1"]
+            assert self.expected(stage, second)[0] > 0
+            other = await stage.submit(document(4, 1000))
+            assert stage.nodes_of(other) == ["node-0"]
+
+        theatre.decree(f"{EXACT}queues: [{{name: batch}}, {{name: gpu, nodes: [node-1]}}]\n")
+        theatre.play(scene, nodes=2, cores=4)
+
+    def test_whole_nodes_are_not_expected_while_others_use_them(self, theatre):
+        async def scene(stage):
+            await stage.submit(document(1, 1000))
+            whole = await stage.submit(document(nodes=1, duration=1000))
+            assert 0 < self.expected(stage, whole)[0] <= 1000
+
+        theatre.play(scene, cores=4)
+
+    def test_borders_of_nodes_count_at_least_until_something_ends(self, theatre):
+        """Two cores are free, but on two nodes."""
+
+        async def scene(stage):
+            for _ in range(2):
+                await stage.submit(document(2, 1000))
+            job = await stage.submit(document(2, 1000))
+            assert 0 < self.expected(stage, job)[0] <= 1000
+
+        theatre.play(scene, nodes=2, cores=3)
+
+    def test_nobody_is_expected_during_maintenance(self, theatre):
+        async def scene(stage):
+            start = datetime.fromtimestamp(stage.now + 100, UTC)
+            entry = NewEntry(kind="maintenance", name="disks", start=start, duration=5000)
+            await stage.director.add_calendar(entry, "root")
+            job = await stage.submit(document(1, 1000))
+            assert stage.by(job) == 5100
+            assert self.expected(stage, job) == (5100, 5100)
+
+        theatre.play(scene, cores=4)
+
+    def test_in_a_queue_that_is_closed_nothing_is_expected(self, theatre):
+        async def scene(stage):
+            await stage.submit(document(4, 1000))
+            job = await stage.submit(document(4, 1000))
+            assert self.expected(stage, job)[1] <= 1000
+            await stage.director.set_queue_state("batch", "closed", "", "root")
+            await stage.settle()
+            assert stage.promise(job).expected_at is None
+            await stage.director.set_queue_state("batch", "open", "", "root")
+            await stage.settle()
+            assert 0 < self.expected(stage, job)[1] <= 1000
+
+        theatre.play(scene, cores=4)
+
+    def look(self, stage):
+        for promise in stage.store.promises():
+            if promise.guaranteed_by is not None and promise.expected_p90 is not None:
+                assert promise.expected_at <= promise.expected_p90 <= promise.guaranteed_by
+
+    @pytest.mark.slow
+    @pytest.mark.parametrize("seed", range(3))
+    def test_whatever_happens_nobody_is_expected_later_than_guaranteed(self, theatre, seed, caplog):
+        limits = "each_user: {jobs: 2}, limits: {resources: {cores: 3}}"
+        queues = f"[{{name: batch, {limits}}}, {{name: night, nodes: [node-2], share: 50%}}]"
+        theatre.decree(f"{EXACT}queues: {queues}\n")
+        history = History(
+            theatre,
+            seed,
+            acts=True,
+            governed=seed == 2,
+            restarts=2,
+            queues=("batch", "night"),
+            machine={"nodes": 3, "cores": 2},
+            look=self.look,
+            whole=seed == 1,
+        )
+        asyncio.run(history.play(60))
+        assert "foretold" not in caplog.text
+
+    def test_whose_guarantee_becomes_better_is_not_expected_later(self, theatre):
+        async def scene(stage):
+            stage.each_time.append(self.look)
+            jobs = [await stage.submit(document(2, 1000)) for _ in range(6)]
+            for job in jobs[:3]:
+                await stage.pass_time(5)
+                await stage.end(job)
+            assert stage.by(jobs[5]) < 3000
+
+        theatre.play(scene, cores=2)
+
+    def test_what_ran_before_a_restart_is_known_after_it(self, theatre):
+        """By user, name, shape and limit."""
+
+        async def scenes():
+            script = lasting(short=100, long=3600)
+            texts = [document(4, 5000, name="long"), document(2, 5000, name="short")]
+            asked = [document(4, 5000, name="short"), document(4, 5000, name="other")]
+            async with theatre.stage(script, cores=4) as stage:
+                for text in texts * 3:
+                    await stage.submit(text)
+                    await stage.pass_time(4000)
+                told = [await self.told(stage, text) for text in asked]
+            async with theatre.stage(script, cores=4) as stage:
+                assert [await self.told(stage, text) for text in asked] == told
+            assert told[0] == (100, 100)
+            assert told[1][0] == 3600  # as those of its shape, though others were the last
+
+        asyncio.run(scenes())
+
+    async def told(self, stage, text):
+        """What one is told that waits for another like it; both go then."""
+        first, second = [await stage.submit(text) for _ in range(2)]
+        found = self.expected(stage, second)
+        for job in (second, first):
+            await stage.director.cancel(job, "root")
+            await stage.settle()
+        return found
+
+    def test_the_past_is_looked_at_when_somebody_waits_and_not_before(self, theatre):
+        async def scenes():
+            async with theatre.stage(lasting(job=100), cores=2) as stage:
+                for _ in range(3):
+                    await stage.submit(document(2, 1000))
+                    await stage.pass_time(200)
+            async with theatre.stage(cores=2) as stage:
+                expectations = stage.planning._expectations
+                await stage.submit(document(2, 1000))
+                assert len(expectations._history) == 0
+                waiting = await stage.submit(document(2, 1000))
+                assert len(expectations._history) == 3
+                assert self.expected(stage, waiting) == (100, 100)
+
+        asyncio.run(scenes())
+
+
+class TestNoPromise:
+    """Where nothing can be promised it is said why: at submission, in lists, by `why` and by `--what-if`."""
+
+    async def told(self, stage, text, **more):
+        """Why a job is promised nothing, wherever that can be asked."""
+        [tried] = (await stage.answer(text, what_if=True, **more)).estimates
+        found = await stage.answer(text, **more)
+        [at_once], job = found.estimates, found.jobs[0].id
+        why = (await stage.director.why(job)).estimate
+        listed, _ = stage.director.glance(job)
+        assert tried.guaranteed_by is at_once.guaranteed_by is why.guaranteed_by is None
+        assert tried.unpromised == at_once.unpromised == why.unpromised == listed.unpromised
+        return tried.unpromised
+
+    def test_something_ahead_has_no_limit(self, theatre):
+        async def scene(stage):
+            await stage.submit(document(1))
+            assert await self.told(stage, document(1, 100)) == "something in its way has no time limit"
+
+        theatre.play(scene, cores=1)
+
+    def test_only_the_first_are_promised_anything(self, theatre):
+        async def scene(stage):
+            for _ in range(2):
+                await stage.submit(document(1, 100))
+            words = "in the queue batch only the first is promised a start"
+            assert await self.told(stage, document(1, 100)) == words
+
+        theatre.decree(f"{EXACT}queues: [{{name: batch, depth: 1}}]\n")
+        theatre.play(scene, cores=1)
+
+    def test_the_nodes_are_away(self, theatre):
+        async def scene(stage):
+            await stage.director.set_node_state("node-0", "draining", "fan", "root")
+            assert await self.told(stage, document(1, 100)) == "node-0 is draining"
+
+        theatre.play(scene, cores=1)
+
+    def test_a_queue_that_is_closed_takes_promises_back_with_the_reason(self, theatre):
+        async def scene(stage):
+            await stage.submit(document(1, 100))
+            job = await stage.submit(document(1, 100))
+            assert stage.director.glance(job)[0].unpromised == ""
+            await stage.director.set_queue_state("batch", "closed", "", "root")
+            await stage.settle()
+            assert stage.director.glance(job)[0].unpromised == "the queue batch is closed"
+            await stage.director.set_queue_state("batch", "open", "", "root")
+            await stage.settle()
+            assert stage.director.glance(job)[0].unpromised == ""
+
+        theatre.play(scene, cores=1)
+
+    @pytest.mark.parametrize(
+        ("keys", "words"),
+        [({"gates": ["approval"]}, "its gate approval is closed"), ({"hold": True}, "it is held")],
+    )
+    def test_what_somebody_has_to_let_go_would_not_start_now(self, theatre, keys, words):
+        async def scene(stage):
+            [tried] = (await stage.answer(document(1, 100, **keys), what_if=True)).estimates
+            assert (tried.starts_now, tried.guaranteed_by, tried.unpromised) == (False, None, words)
+
+        theatre.play(scene, cores=1)
+
+    def test_time_limits_are_suggested_as_documents_give_them(self, theatre):
+        """With a grace of 30 s and a margin of 10 s beside them."""
+
+        async def scene(stage):
+            start = datetime.fromtimestamp(stage.now + 1000, UTC)
+            entry = NewEntry(kind="maintenance", name="disks", start=start, duration=5000)
+            await stage.director.add_calendar(entry, "root")
+            job = await stage.submit(document(1, 1800, grace="30s"))
+            why = await stage.director.why(job)
+            assert why.suggestion == "with a time limit of 15 min instead of 30 min it would start at once"
+
+        theatre.decree("")
+        theatre.play(scene, cores=1)
+
+    def test_in_strict_order_nobody_has_a_priority(self, theatre):
+        async def scene(stage):
+            jobs = [
+                await stage.submit(document(1, 100, queue=queue))
+                for queue in ("batch", "batch", "interactive")
+            ]
+            batch, strict = [await stage.director.why(job) for job in jobs[1:]]
+            assert batch.factors
+            assert (strict.priority, strict.factors, strict.queue) == (None, [], "interactive")
+
+        theatre.play(scene, cores=1)

@@ -1,6 +1,7 @@
 """Administrators' acts in the service: maintenance, reservations, and the states of queues and nodes."""
 
 import asyncio
+import json
 from datetime import UTC, datetime
 
 import pytest
@@ -14,6 +15,18 @@ from tests.control.histories import History
 from tests.control.stage import EXACT, NOON, Theatre, document
 
 HOUR = 3600.0
+_CORE = "{type: slot, count: 1, with: [{type: core, count: 1}]}"
+GROUP = f"""
+version: 1
+name: grouped
+groups:
+- name: pair
+  resources: {{type: node, count: 1}}
+  attributes: {{duration: 1000s}}
+  tasks:
+  - {{name: a, command: x, resources: {_CORE}}}
+  - {{name: b, command: x, resources: {_CORE}}}
+"""
 
 
 @pytest.fixture
@@ -151,6 +164,23 @@ class TestMaintenance:
 
         asyncio.run(scenes())
 
+    @pytest.mark.parametrize("text", [document(1, 1000), GROUP], ids=["task", "group"])
+    def test_who_is_on_the_way_out_when_the_service_is_restarted_is_told_once(self, theatre, text):
+        async def scenes():
+            async with theatre.stage(cores=2, lasting=60) as stage:
+                job = await stage.submit(text)
+                await add(stage, "maintenance", "disk", 300, 600)
+                await stage.pass_time(310)
+                assert stage.running() == [job]
+            async with theatre.stage(cores=2, lasting=60) as stage:
+                await stage.pass_time(1)
+                assert stage.kinds(job).count("displaced") == 1
+                await stage.pass_time(700)
+                assert stage.running() == [job]
+                assert stage.kinds(job).count("displaced") == 1
+
+        asyncio.run(scenes())
+
     def test_a_restart_before_it_keeps_it_in_the_plan(self, theatre):
         async def scenes():
             async with theatre.stage(cores=1) as stage:
@@ -193,21 +223,8 @@ class TestMaintenance:
         theatre.play(scene, cores=1)
 
     def test_groups_go_back_as_a_whole(self, theatre):
-        core = "{type: slot, count: 1, with: [{type: core, count: 1}]}"
-        text = f"""
-version: 1
-name: grouped
-groups:
-- name: pair
-  resources: {{type: node, count: 1}}
-  attributes: {{duration: 1000s}}
-  tasks:
-  - {{name: a, command: x, resources: {core}}}
-  - {{name: b, command: x, resources: {core}}}
-"""
-
         async def scene(stage):
-            job = await stage.submit(text)
+            job = await stage.submit(GROUP)
             assert len(stage.engine.now_playing) == 2
             await add(stage, "maintenance", "disk", 300, 600)
             await stage.pass_time(301)
@@ -248,6 +265,26 @@ class TestReservations:
             assert (await refusal(stage, document(1, 10), "bob", reservation="course")).code == "forbidden"
 
         theatre.decree(f"{EXACT}accounts: [{{name: physics, users: [ada]}}, {{name: other, users: [bob]}}]\n")
+        theatre.play(scene)
+
+    def test_an_account_need_not_be_named_and_those_below_it_may_use_it(self, theatre):
+        async def scene(stage):
+            await add(stage, "reservation", "course", 100, 1000, accounts=["science"])
+            jobs = [await stage.submit(document(1, 200), reservation="course") for _ in range(2)]
+            assert [stage.by(job) for job in jobs] == [100, 300]
+            assert (await refusal(stage, document(1, 100), "bob", reservation="course")).code == "forbidden"
+
+        science = "{name: science}, {name: physics, parent: science, users: [ada]}"
+        theatre.decree(f"{EXACT}accounts: [{science}, {{name: other, users: [bob]}}]\n")
+        theatre.play(scene, cores=1)
+
+    def test_one_for_an_account_that_is_not_there_is_refused(self, theatre):
+        async def scene(stage):
+            with pytest.raises(Refusal) as refused:
+                await add(stage, "reservation", "course", 100, 1000, accounts=["phisics"])
+            assert refused.value.advice == "Did you mean physics?"
+
+        theatre.decree(f"{EXACT}accounts: [{{name: physics, users: [ada]}}]\n")
         theatre.play(scene, cores=2)
 
     def test_one_that_is_over_is_refused(self, theatre):
@@ -280,9 +317,6 @@ class TestReservations:
 
         theatre.play(scene, cores=1)
 
-    @pytest.mark.xfail(
-        strict=True, reason="who waits in a reservation that is over waits on, and is not told"
-    )
     def test_who_waits_in_it_until_it_is_over_is_told(self, theatre):
         async def scene(stage):
             await add(stage, "reservation", "night", 100, 1000, users=["ada"])
@@ -291,9 +325,71 @@ class TestReservations:
             assert stage.by(late) is None
             await stage.pass_time(1200)
             assert stage.state(first) == "failed"  # it ran to its limit
-            assert stage.state(late) == "failed" or "promise-moved" in stage.kinds(late)
+            assert stage.state(late) == "failed"
+            words = "work.0: the reservation night was over before it could start"
+            assert stage.store.job(late).reason == words
+            assert stage.told(late, "failed") == ["the reservation night was over before it could start"]
+            assert leftovers(stage) == []
 
         theatre.play(scene, cores=1)
+
+    def test_what_asks_when_it_is_over_fails_and_what_cleans_up_runs_outside(self, theatre):
+        def tasks(*tasks):
+            cores = {"type": "slot", "count": 1, "with": [{"type": "core", "count": 1}]}
+            made = [{"command": "x", "resources": cores, **task} for task in tasks]
+            return json.dumps({"version": 1, "name": "job", "grace": "0s", "tasks": made})
+
+        limit = {"attributes": {"duration": "800s"}}
+        text = tasks(
+            {"name": "first", **limit},
+            {"name": "second", "depends_on": ["first"], **limit},
+            {"name": "tidy", "when": "always", **limit},
+        )
+
+        async def scene(stage):
+            await add(stage, "reservation", "night", 0, 1000, users=["ada"])
+            job = await stage.submit(text, reservation="night")
+            await stage.pass_time(1050)
+            assert stage.state(job) == "failed"
+            assert [address[1] for address in stage.engine.launched] == ["first.0", "tidy.0"]
+            assert stage.told(job, "failed") == ["the reservation night was over before it could start"]
+            assert leftovers(stage) == []
+
+        theatre.play(scene, lambda order: Play(seconds=700 if order.key == "first.0" else 10), cores=1)
+
+    def test_who_waits_in_one_that_comes_again_waits_for_the_next_time(self, theatre):
+        async def scene(stage):
+            await add(
+                stage,
+                "reservation",
+                "night",
+                100,
+                1000,
+                users=["ada"],
+                repeats=Recurrence(every="day", count=2),
+            )
+            jobs = [await stage.submit(document(1, 800), reservation="night") for _ in range(3)]
+            await stage.pass_time(1200)
+            assert [stage.state(job) for job in jobs] == ["failed", "waiting", "waiting"]
+            await stage.pass_time(86400)
+            assert [stage.state(job) for job in jobs] == ["failed"] * 3
+            assert [stage.begun(job) - NOON for job in jobs[:2]] == [100, 86500]
+            assert stage.store.job(jobs[2]).reason.startswith("work.0: the reservation night was over")
+
+        theatre.play(scene, cores=1)
+
+    def test_one_that_ends_while_the_service_is_down_fails_who_waits_for_it(self, theatre):
+        async def scenes():
+            async with theatre.stage(cores=1) as stage:
+                await add(stage, "reservation", "night", 100, 1000, users=["ada"])
+                jobs = [await stage.submit(document(1, 800), reservation="night") for _ in range(2)]
+            theatre.clock.now += 5000
+            async with theatre.stage(cores=1) as stage:
+                await stage.pass_time(1)
+                assert [stage.state(job) for job in jobs] == ["failed"] * 2
+                assert leftovers(stage) == []
+
+        asyncio.run(scenes())
 
     def test_one_that_is_removed_frees_its_nodes_and_moves_who_counted_on_it(self, theatre):
         async def scene(stage):
@@ -306,6 +402,28 @@ class TestReservations:
             assert stage.running() == [other]
             [words] = stage.told(job, "promise-moved")
             assert "night" in words
+
+        theatre.play(scene, cores=1)
+
+    def test_who_waits_for_one_that_is_removed_is_told_and_goes_on_when_it_is_made_anew(self, theatre):
+        async def scene(stage):
+            await add(stage, "reservation", "night", 100, 1000, users=["ada"])
+            jobs = [await stage.submit(document(1, 800), reservation="night") for _ in range(2)]
+            other = await stage.submit(document(1, 20), "bob")
+            assert [stage.by(job) for job in jobs] == [100, None]
+            assert stage.promise(jobs[0]).expected_at == stage.now + 100
+            await stage.director.remove_calendar("night", None, "root")
+            await stage.pass_time(1)
+            assert stage.promise(jobs[0]).expected_at is None
+            for job in jobs:
+                [words] = stage.told(job, "reservation-removed")
+                assert words.startswith("the reservation night was removed")
+                why = await stage.director.why(job)
+                assert [blocker.kind for blocker in why.blockers] == ["reservation"]
+                assert "no reservation night" in why.summary
+            assert stage.told(other, "reservation-removed") == []
+            await add(stage, "reservation", "night", 100, 2000, users=["ada"])
+            assert [stage.by(job) for job in jobs] == [100, 900]
 
         theatre.play(scene, cores=1)
 
@@ -342,6 +460,40 @@ class TestReservations:
                 others = [await stage.submit(document(2, 5000), "bob") for _ in range(2)]
                 assert node not in [name for job in others for name in stage.nodes_of(job)]
                 assert len(stage.running()) == 3
+
+        asyncio.run(scenes())
+
+    def test_nodes_that_were_chosen_because_others_were_in_use_stay_the_same_over_a_restart(self, theatre):
+        async def scenes():
+            async with theatre.stage(nodes=3, cores=2) as stage:
+                busy = await stage.submit(document(2, 5000), "bob")
+                assert stage.nodes_of(busy) == ["node-0"]
+                await add(stage, "reservation", "one", 100, 10_000, count=1, users=["ada"])
+                first = await stage.submit(document(2, 1000), reservation="one")
+                other = await stage.submit(document(2, 20_000), "bob")
+                later = await stage.submit(document(2, 20_000), "bob")
+                assert stage.nodes_of(other) == ["node-2"]
+                assert [stage.by(first), stage.by(later)] == [100, 5000]
+            for _ in range(2):
+                async with theatre.stage(nodes=3, cores=2) as stage:
+                    await stage.pass_time(100)
+                    assert stage.nodes_of(first) == ["node-1"]
+                    assert stage.by(later) == 5000 - (stage.now - NOON)
+                    assert stage.told(first, "promise-moved") == []
+                    assert disagreements(stage) == []
+
+        asyncio.run(scenes())
+
+    def test_nodes_that_were_chosen_and_are_gone_are_chosen_anew(self, theatre):
+        async def scenes():
+            async with theatre.stage(nodes=3, cores=2) as stage:
+                for _ in range(2):
+                    await stage.submit(document(2, 100), "bob")
+                await add(stage, "reservation", "one", 50, 10_000, count=1, users=["ada"])
+                job = await stage.submit(document(2, 1000), reservation="one")
+            async with theatre.stage(nodes=2, cores=2) as stage:
+                await stage.pass_time(200)
+                assert len(stage.nodes_of(job)) == 1
 
         asyncio.run(scenes())
 

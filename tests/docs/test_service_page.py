@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from jobman.control.director import _MOST_AT_ONCE
 from jobman.control.serving import IDLE_SECONDS
 from jobman.control.states import LEGAL
 from jobman.control.store.schema import metadata
+from jobman.control.working import MOST_AT_ONCE
 from tests.docs.pages import ROOT, code_in, rows, text_of
 from tests.examples.test_examples import EXAMPLES
 
@@ -26,7 +26,7 @@ def test_the_parts_are_where_the_page_says():
 
 def test_numbers_on_the_page_are_those_of_the_code():
     page = text_of("service.md")
-    assert f"up to {_MOST_AT_ONCE} of them" in page
+    assert f"up to {MOST_AT_ONCE} of them" in page
     assert f"after {IDLE_SECONDS / 60:.0f} minutes" in page
 
 

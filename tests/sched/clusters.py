@@ -23,7 +23,7 @@ from jobman.spec.shapes import Alternative, Alternatives, Part
 Held = dict[str, dict[str, float]]
 """Amounts by node and kind; `whole` for one who is alone there."""
 WHOLE = "whole"
-EXCUSES = ("node ", "maintenance", "reservation", "ran longer", "queue")
+EXCUSES = ("node ", "maintenance", "reservation", "ran longer", "queue", "joins it")
 """What a guarantee that moves later must be blamed on."""
 PUNCTUAL = 1.0
 """Who starts less than so many seconds late is in time, and is over when it was to be."""

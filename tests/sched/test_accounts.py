@@ -190,6 +190,16 @@ def test_a_path_is_the_parents_path_with_the_account_before_it(accounts):
         assert name in site.children(parent)
 
 
+@given(forests())
+def test_below_an_account_are_those_whose_path_goes_through_it(accounts):
+    site = AccountTree(accounts)
+    for name in site.order:
+        assert set(site.below(name)) == {one for one in site.order if name in site.path(one)}
+        assert site.below(name)[0] == name
+        assert len(site.below(name)) == len(set(site.below(name)))
+    assert site.below("alchemy") == ("alchemy",)
+
+
 @given(forests(), st.sampled_from(["anna", "bert", "carl", "zoe"]))
 def test_a_user_may_always_use_the_own_default_account(accounts, user):
     site = AccountTree(accounts)

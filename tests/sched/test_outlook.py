@@ -1,5 +1,7 @@
 """Looking at all nodes at once gives the answers that looking at them one by one gives."""
 
+import subprocess
+import sys
 from math import inf
 
 import pytest
@@ -16,6 +18,20 @@ from tests.sched.clusters import Site, alternatives, equal_nodes, is_alone, piec
 from tests.sched.test_planner_properties import QUEUES, TROUBLE, clusters, histories, play
 
 HORIZON = 64
+FEW_NODES = """
+import sys
+from jobman.plan.nodes import ClusterNode
+from jobman.sched.planner import Planner
+from jobman.sched.requests import Request
+from jobman.spec.shapes import Part
+
+planner = Planner([ClusterNode(name=f"n{number}", amounts={"core": 4}) for number in range(8)])
+for number in range(20):
+    part = Part(nodes=3, each={"core": 2})
+    planner.submit(Request(id=str(number), alternatives=((part,),), limit=10, number=number), 0)
+planner.plan(0)
+sys.exit("numpy" in sys.modules)
+"""
 
 
 def both_ways(build):
@@ -26,6 +42,10 @@ def both_ways(build):
             patch.setattr("jobman.sched.timeline.FEW", few)
             found.append(build())
     return found
+
+
+def test_a_few_nodes_are_planned_without_loading_arrays():
+    assert subprocess.run([sys.executable, "-c", FEW_NODES], check=False).returncode == 0
 
 
 @pytest.mark.parametrize("policy", QUEUES)

@@ -9,6 +9,7 @@ from jobman.plan.nodes import ClusterNode
 from jobman.sched.planner import Planner
 from jobman.sched.queues import Queue, QueueState
 from jobman.sched.requests import Placed, Request
+from jobman.sched.wishes import Wishes
 from jobman.spec.shapes import Part
 from tests.sched.clusters import (
     Site,
@@ -460,6 +461,66 @@ def test_a_bound_counts_whole_nodes_with_all_they_have():
     site.asks("b", whole(), user="ada", limit=10)
     site.settle()
     assert site.starts == {"a": 0, "b": 10}
+
+
+UNEQUAL = [
+    *(node(name, 8, gpus=2, size="large") for name in ("n1", "n2")),
+    *(node(name, 4, size="small") for name in ("n3", "n4")),
+]
+SMALL = Part(nodes=2, each={"core": 1}, requires={"size": "small"})
+
+
+def test_whole_nodes_are_chosen_within_a_bound():
+    site = Site(UNEQUAL, bounds={"ada": {"gpu": 1}})
+    site.asks("it", whole(2), user="ada")
+    site.plan()
+    assert site.placed["it"].places == ({"n3": 1, "n4": 1},)
+
+
+@pytest.mark.parametrize(
+    ("bound", "chosen"),
+    [({"gpu": 2, "core": 16}, {"n1", "n3", "n4"}), ({"gpu": 0, "core": 17}, {"n3", "n4", "n5"})],
+)
+def test_whole_nodes_are_chosen_within_several_bounds(bound, chosen):
+    site = Site([*UNEQUAL, node("n5", 9)], bounds={"ada": bound})
+    site.asks("it", whole(3), user="ada")
+    site.plan()
+    assert site.placed["it"].places[0].keys() == chosen
+
+
+def test_slots_that_have_their_nodes_alone_are_placed_within_a_bound():
+    site = Site(UNEQUAL, bounds={"ada": {"core": 4}})
+    site.asks("it", cores(2), user="ada", wishes=Wishes(exclusive=True))
+    site.plan()
+    assert site.placed["it"].places == ({"n3": 1},)
+
+
+def test_one_is_promised_the_first_nodes_that_are_within_its_bound():
+    site = Site(UNEQUAL, bounds={"ada": {"gpu": 1}})
+    site.asks("small", SMALL, limit=50)
+    site.asks("it", whole(2), user="ada", limit=10)
+    site.plan()
+    assert site.guarantees["it"] == 50
+    site.settle()
+    assert site.placed["it"].places == ({"n3": 1, "n4": 1},)
+
+
+@pytest.mark.parametrize("depth", [0, 1])
+def test_one_starts_as_soon_as_nodes_within_its_bound_are_free(depth):
+    site = Site(UNEQUAL, batch(depth=depth), bounds={"ada": {"gpu": 1}})
+    site.asks("small", SMALL, limit=50, run=20)
+    site.asks("it", whole(2), user="ada", limit=10)
+    site.settle()
+    assert site.starts == {"small": 0, "it": 20}
+
+
+def test_one_that_is_too_large_for_its_bound_on_any_node_is_promised_nothing():
+    site = Site(UNEQUAL, bounds={"ada": {"core": 7}})
+    site.asks("it", whole(2), user="ada")
+    site.asks("other", whole(4))
+    site.plan()
+    assert site.starts == {"other": 0}
+    assert "it" not in site.guarantees
 
 
 def test_a_bound_holds_while_somebody_runs_longer_than_it_may():

@@ -16,7 +16,17 @@ from jobman.sched.queues import Queue, QueueState
 from jobman.sched.requests import Request
 from jobman.sched.wishes import NO_WISHES, Evenly, Neighbours, Wishes
 from jobman.spec.shapes import Part
-from tests.sched.clusters import Site, alternatives, equal_nodes, maintenance, node, reservation
+from tests.sched.clusters import (
+    Site,
+    alternatives,
+    cores,
+    equal_nodes,
+    maintenance,
+    node,
+    nodes,
+    reservation,
+    whole,
+)
 
 QUIET = ("submit", "submit", "submit", "end", "withdraw", "passing")
 """What happens on a day without trouble."""
@@ -412,7 +422,15 @@ def state_of(planner, kinds):
     bounds = [
         (bound.profile.times[:], [column[:] for column in bound.profile.columns]) for bound in planner._bounds
     ]
-    return rows, entries, lanes, bounds, planner.book.news, planner.book.releases.count, planner.next_due(0)
+    return (
+        rows,
+        entries,
+        lanes,
+        bounds,
+        planner.schedule.news,
+        planner.schedule.releases.count,
+        planner.next_due(0),
+    )
 
 
 @few
@@ -510,3 +528,58 @@ def test_one_machine_with_one_kind_goes_like_a_bare_loop(depth, asked):
         site.plan()
     site.settle()
     assert site.starts == Bare(jobs, depth).play()
+
+
+def with_many(most, play_it):
+    """What comes of it where those who wait are put together by what they ask for, if they are so many."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("jobman.sched.lanes._MANY", most)
+        return play_it()
+
+
+@pytest.mark.parametrize("policy", ["easy", "hybrid"])
+@few
+@given(cluster=clusters(), history=histories(*TROUBLE, size=30))
+def test_those_who_are_alike_are_served_as_if_each_were_looked_at(policy, cluster, history):
+    one, other = (with_many(most, lambda: play(cluster, history, QUEUES[policy])) for most in (1, 1000))
+    assert one.starts == other.starts
+    assert one.placed == other.placed
+    assert one.revisions == other.revisions
+
+
+@pytest.mark.parametrize("most", [1, 1000])
+@pytest.mark.parametrize("few_nodes", [0, 8])
+def test_one_who_has_but_one_node_is_not_thought_to_need_more(most, few_nodes, monkeypatch):
+    monkeypatch.setattr("jobman.sched.timeline.FEW", few_nodes)
+    site = with_many(most, lambda: Site([node("n1"), node("n2", 1), node("n3", 1)], (QUEUES["easy"],)))
+    asked = [
+        ("running", cores(2), 20, 20),
+        ("wide", whole(3), 60, 60),
+        ("pair", nodes(2, core=1), 10, 2),
+        ("short", cores(2), 10, 5),
+        ("next", cores(2), 20, 20),
+    ]
+    for name, part, limit, run in asked:
+        site.asks(name, part, limit=limit, run=run)
+        with_many(most, site.plan)
+    site.block(maintenance("window", 45, 79, "n3"))
+    with_many(most, site.settle)
+    assert site.starts == {"running": 0, "pair": 0, "short": 2, "next": 7, "wide": 79}
+
+
+@pytest.mark.parametrize("most", [1, 1000])
+def test_those_behind_one_who_moves_up_may_have_its_place(most):
+    asked = [
+        {"shape": alternatives(cores(1)), "limit": 30, "share": 1},
+        {"shape": alternatives(Part(nodes=1)), "limit": 10, "share": 3},
+        {"shape": alternatives(Part(nodes=2, slots=2, each={"core": 1})), "limit": 20, "share": 0.5},
+        {"shape": alternatives(cores(3, slots=2)), "limit": 30, "share": 1, "weight": 2},
+        {"shape": alternatives(cores(1)), "limit": 60, "share": 1},
+    ]
+    first, second, third, fourth, last = (("submit", each) for each in asked)
+    windows = [("maintenance", (22, 13, [9])), ("maintenance", (40, 15, [8, 9]))]
+    history = [first, second, windows[0], ("passing", 10), third, windows[1], fourth, last]
+    cluster = [node("n1", 5, memory=2), node("n2", 5, memory=2), node("n3")]
+    site = with_many(most, lambda: play(cluster, history, QUEUES["easy"]))
+    with_many(most, lambda: site.settle(5000))
+    assert (site.starts["r3"], site.starts["r5"]) == (30, 30)

@@ -5,6 +5,7 @@ from math import inf
 import pytest
 
 from jobman.sched.queues import Queue, QueueState
+from jobman.spec.shapes import Part
 from tests.sched.clusters import Site, cores, equal_nodes, maintenance, node, nodes, whole
 
 
@@ -384,7 +385,7 @@ def test_waiting_for_one_whose_time_is_over_does_not_cost_more_with_every_pass()
     site.now = 100
     for _ in range(12):
         site.plan()
-    assert len(site.planner.book.dues) + len(site.planner.lanes[0].due) < 12
+    assert len(site.planner.schedule.dues) + len(site.planner.lanes[0].due) < 12
     site.end("x")
     site.plan()
     assert site.starts["a"] == 100
@@ -500,3 +501,63 @@ def test_one_who_never_ends_does_not_take_the_place_of_one_too_far_ahead():
     site.asks("short", cores(2), limit=30)
     site.settle(1000)
     assert site.starts == {"x": 0, "short": 0, "wide": 60, "endless": 65}
+
+
+def test_one_too_far_ahead_to_be_promised_stays_so_when_others_move_up():
+    cluster = [node("n1"), node("n2", 5, memory=2), node("n3", 5, memory=2)]
+    site = Site(cluster, batch(depth=1, shortest_first=True), firm=35)
+    for name, part, limit in (
+        ("first", Part(slots=4, each={"core": 2, "memory": 1}), 60),
+        ("second", Part(slots=3, each={"core": 0.5}, beside={"core": 1}), 30),
+        ("third", cores(2), 5),
+    ):
+        site.asks(name, part, limit=limit)
+        site.plan()
+    site.block(maintenance("m", 39, 63, "n1"))
+    site.asks("far", nodes(3, core=3), limit=30, weight=2)
+    site.plan()
+    site.end("first")
+    site.settle()
+    assert site.starts["far"] == 63
+
+
+def test_one_who_is_displaced_is_not_promised_a_place_too_far_ahead():
+    queues = (Queue(name="batch", depth=2), Queue(name="other", factor=2))
+    site = Site([node("n1", 2, gpus=2)], queues, firm=35)
+    shared = Part(slots=1, each={"core": 0.5}, beside={"core": 1})
+    for name, part, limit, run, queue, earliest in (
+        ("wide", cores(2), 20, 20, "batch", 15),
+        ("slow", shared, 5, 7.5, "other", 0),
+        ("long", Part(slots=1, each={"core": 0.5, "gpu": 1}), 60, 60, "batch", 0),
+        ("next", cores(1), 10, 15, "other", 0),
+    ):
+        site.asks(name, part, limit=limit, run=run, queue=queue, earliest=earliest)
+        site.plan()
+    site.advance(20)
+    assert (15, None) in revisions_of(site, "wide")
+
+
+# -- late passes -------------------------------------------------------------------------------------------
+
+
+def test_one_of_another_queue_who_gives_way_to_one_who_starts_late_is_told_at_once():
+    queues = (
+        Queue(name="quick", policy="interactive", nodes=("n1",), factor=2),
+        Queue(name="other", nodes=("n1",), factor=2),
+        Queue(name="batch"),
+    )
+    site = Site(equal_nodes(2), queues, bounds={"ada": {"job": 1}})
+    site.is_exact = False
+    site.asks("first", queue="batch", user="ada", limit=30)
+    site.plan()
+    site.asks("late", queue="other", user="ada", limit=30)
+    site.plan()
+    site.asks("last", queue="quick", user="ada", limit=5)
+    site.plan()
+    assert (site.guarantees["late"], site.guarantees["last"]) == (30, 60)
+    site.now = 37
+    site.end("first")
+    site.plan()
+    assert site.starts["late"] == 37
+    assert site.guarantees["last"] == 67
+    assert causes_of(site, "last")[-1] == "late ran longer than planned: it started late"

@@ -1,6 +1,6 @@
 """Variants that start sooner, each tried."""
 
-from jobman.sched.queues import Queue
+from jobman.sched.queues import Queue, QueueState
 from jobman.sched.suggestions import suggest
 from tests.sched.clusters import Site, cores, equal_nodes, maintenance, nodes
 
@@ -21,7 +21,32 @@ def test_a_shorter_limit_starts_before_a_window():
     site = Site(equal_nodes(1))
     site.block(maintenance("m/1", 3700, 7200, "n1"))
     best = tried(site, cores(1), limit=7200)[0]
-    assert (best.words, best.start) == ("with a limit of 60 min instead of 2 h", 0)
+    assert (best.words, best.start) == ("with a time limit of 1 h instead of 2 h", 0)
+
+
+def test_a_limit_is_told_without_what_is_planned_beside_it():
+    site = Site(equal_nodes(1))
+    site.block(maintenance("m/1", 3700, 7200, "n1"))
+    request = site.ask("new", cores(1), limit=7240)
+    best = suggest(site.planner, request, site.now, duration=7200, beside=40)[0]
+    assert (best.words, best.start) == ("with a time limit of 1 h instead of 2 h", 0)
+    site.block(maintenance("m/1", 3600, 7200, "n1"))
+    best = suggest(site.planner, request, site.now, duration=7200, beside=40)[0]
+    assert (best.words, best.start) == ("with a time limit of 30 min instead of 2 h", 0)
+
+
+def test_one_without_a_limit_is_told_which_would_help():
+    site = Site(equal_nodes(1))
+    site.block(maintenance("m/1", 20_000, 30_000, "n1"))
+    request = site.ask("new", cores(1), limit=1e7)
+    best = suggest(site.planner, request, site.now, duration=None, beside=40)[0]
+    assert (best.words, best.start) == ("with a time limit of 4 h", 0)
+
+
+def test_in_a_queue_that_is_closed_only_another_queue_helps():
+    site = Site(equal_nodes(2), (Queue(name="batch", nodes=("n1",)), Queue(name="night", nodes=("n2",))))
+    site.set_queue("batch", QueueState.CLOSED)
+    assert [each.words for each in tried(site, cores(4), limit=4000)] == ["in the queue night"]
 
 
 def test_another_queue_has_room():

@@ -2,12 +2,14 @@
 
 from itertools import count
 from math import inf
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from jobman.plan.nodes import ClusterNode
+from jobman.sched.placement import Pool
 from jobman.sched.planner import Planner
 from jobman.sched.requests import Request
 from jobman.sched.wishes import NO_WISHES, Evenly, Neighbours, Wishes
@@ -164,7 +166,6 @@ def test_exclusive_slots_have_their_nodes_alone():
     )
 
 
-@pytest.mark.xfail(strict=True, reason="each part of an exclusive request wants nodes of its own")
 def test_parts_of_an_exclusive_request_share_its_nodes():
     wishes = Wishes(exclusive=True)
     assert placed_on(equal_nodes(1), (cores(1), cores(2)), wishes=wishes) == ({"n1": 1}, {"n1": 1})
@@ -172,9 +173,62 @@ def test_parts_of_an_exclusive_request_share_its_nodes():
     assert busy == ({"n2": 1}, {"n2": 1})
 
 
+def test_a_whole_node_is_not_shared_within_an_exclusive_request_either():
+    wishes = Wishes(exclusive=True)
+    assert placed_on(equal_nodes(1), (whole(), cores(1)), wishes=wishes) is None
+    assert placed_on(equal_nodes(2), (whole(), cores(1)), wishes=wishes) == ({"n1": 1}, {"n2": 1})
+    assert placed_on(equal_nodes(1), (cores(3), cores(2)), wishes=wishes) is None
+
+
+def test_nobody_else_is_on_the_nodes_that_parts_of_an_exclusive_request_share():
+    site = Site(equal_nodes(2))
+    site.asks("first", (cores(1), cores(1)), wishes=Wishes(exclusive=True), limit=100)
+    site.asks("other", cores(1), limit=10)
+    site.asks("second", (cores(1), nodes(1, core=1)), wishes=Wishes(exclusive=True), limit=100)
+    site.settle()
+    assert site.placed["other"].places == ({"n2": 1},)
+    assert site.starts == {"first": 0, "other": 0, "second": 10}
+
+
 def test_labels_narrow_the_nodes():
     cluster = [*equal_nodes(1), ClusterNode(name="x", amounts={"core": 4}, labels={"pool": "gold"})]
     assert placed_on(cluster, cores(1), wishes=Wishes(labels={"pool": "gold"})) == ({"x": 1},)
+
+
+# -- carrying out ------------------------------------------------------------------------------------------
+
+SOME = st.one_of(
+    st.builds(Part, slots=st.integers(1, 4), each=st.fixed_dictionaries({"core": st.integers(1, 3)})),
+    st.builds(Part, nodes=st.integers(1, 2), each=st.fixed_dictionaries({"core": st.integers(1, 2)})),
+    st.builds(Part, slots=st.integers(1, 2), each=st.just({"core": 1, "memory": 1})),
+    st.builds(Part, nodes=st.just(1), exclusive=st.just(True)),
+    st.builds(Part, slots=st.integers(1, 2), each=st.just({"core": 1}), beside=st.just({"core": 1})),
+)
+
+
+@given(
+    cluster=st.lists(st.tuples(st.integers(1, 6), st.integers(0, 2)), min_size=1, max_size=4),
+    asked=st.lists(
+        st.tuples(st.lists(SOME, min_size=1, max_size=3), st.booleans(), st.integers(1, 3)), max_size=8
+    ),
+)
+def test_what_is_planned_can_be_had_of_a_pool(cluster, asked):
+    known = [node(f"n{number}", has, memory=memory) for number, (has, memory) in enumerate(cluster)]
+    site, pool = Site(known), Pool(known)
+    for parts, exclusive, limit in asked:
+        site.asks("", tuple(parts), wishes=Wishes(exclusive=exclusive), limit=limit)
+    held: dict[str, Any] = {}
+    for now in range(30):
+        site.now = now
+        for id_ in [id_ for id_, run in site.running.items() if run.ends <= now]:
+            pool.give_back(held.pop(id_))
+            site.end(id_)
+        for start in site.plan().starts:
+            request = site.running[start.id].request
+            number, places = start.placed.alternative, start.placed.places
+            held[start.id] = pool.settle(number, request.alternatives[number], places, request.wishes)
+    for id_, request in site.waiting.items():
+        assert not pool.could_ever(request.alternatives, request.wishes), id_
 
 
 # -- the first moment --------------------------------------------------------------------------------------

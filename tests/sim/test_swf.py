@@ -116,7 +116,7 @@ def test_the_second_line_of_a_job_is_told_with_the_first(read):
 @pytest.mark.parametrize(
     ("data", "words"),
     [
-        (b"; MaxProcs: 8\n", "has no jobs in its 1 lines"),
+        (b"; MaxProcs: 8\n", r"has no jobs \(1 line\)"),
         (b"hello\n", "line 1: 'hello' is no number"),
         (b"\x1f\x8bnothing", "is not a whole gzip file"),
         (b"\0\0\0\0", "is no text"),

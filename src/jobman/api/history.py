@@ -48,7 +48,7 @@ class _Reading:
         if isinstance(plan, str):
             self.left_out.append(LeftOut(0, f"{job.name} ({job.id}) {plan}"))
             return
-        units = {unit.id: unit for unit in plan.units if unit.parent is None and unit.alternatives}
+        units = {unit.id: unit for unit in plan.askers()}
         stays = _stays(list(self._client.attempts(job.id)))
         for stay in stays:
             unit = units.get(stay.unit)

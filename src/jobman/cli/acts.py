@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from jobman.client import Client
     from jobman.control.answers import Failure
 
-_OFFER = r"jobman extend \S+ \+(\d+)s(?: --task \S+)?"
 """How the service words the largest time that it would grant."""
 gate = typer.Typer(add_completion=False, no_args_is_help=True, help="Open the gates that a job waits for.")
 
@@ -94,25 +93,19 @@ def extend(
         try:
             return client.extend(one, seconds, task)
         except Refused as error:
-            _offer(error.failure, more)
+            _offer(error.failure)
             raise
 
     _act(context, [job], output, f"has {more} more", act)
 
 
-def _offer(failure: Failure, more: str) -> None:
+def _offer(failure: Failure) -> None:
     """Of a refusal because others would have to wait: say how much can be had, as a command to paste."""
-    import re
-
-    if failure.code != "would-delay":
-        return
-    failure.message = f"{more} more would delay somebody who was promised these nodes"
-    offered = re.search(_OFFER, failure.advice)
-    if offered is not None:
+    if failure.largest is not None and failure.largest >= 1:
         from jobman.cli.times import length
 
-        failure.message += f"; {length(float(offered[1]))} can be granted"
-        failure.advice = offered[0]
+        failure.message += f"; {length(int(failure.largest))} more can be granted"
+        failure.advice = failure.advice.removesuffix(" would be granted")
 
 
 @gate.command("open")

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 import sys
 import time
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from jobman.cli.options import a_length
+from jobman.cli.options import Output, Utc, a_length
 from jobman.cli.state import State, emit, misused, say
 
 if TYPE_CHECKING:
@@ -46,6 +47,7 @@ Zone = Annotated[
     typer.Option("--zone", metavar="ZONE", help="Whose clock is meant; by default this machine's."),
 ]
 Reason = Annotated[str, typer.Option("--reason", metavar="TEXT", help="Why, for those who wait.")]
+Names = Annotated[list[str], typer.Argument(metavar="NAME…", help="What is not wanted any more.")]
 
 
 class Booking(NamedTuple):
@@ -78,7 +80,7 @@ def add(
     zone = booking.zone or local_zone(now)
     wanted = NewEntry(
         kind=kind,
-        name=booking.name,
+        name=_name(booking.name),
         start=_start(booking.start, zone, now),
         zone=zone,
         duration=None if booking.length is None else a_length(booking.length, "--for"),
@@ -98,7 +100,19 @@ def add(
         emit(made, form)
 
 
-def show(context: typer.Context, kind: CalendarKind, output: str | None, *, utc: bool) -> None:
+def complete(family: typer.Typer, kind: CalendarKind, *, listing: str, removing: str) -> None:
+    """Give a family of commands its `list` and `remove`, with the words of their help."""
+
+    @family.command("list", help=listing)
+    def show(context: typer.Context, utc: Utc = False, output: Output = None) -> None:
+        _show(context, kind, output, utc=utc)
+
+    @family.command("remove", help=removing)
+    def remove(context: typer.Context, names: Names, output: Output = None) -> None:
+        _remove(context, kind, names, output)
+
+
+def _show(context: typer.Context, kind: CalendarKind, output: str | None, *, utc: bool) -> None:
     """List the entries of a kind."""
     from jobman.cli.calls import Calling
 
@@ -114,21 +128,33 @@ def show(context: typer.Context, kind: CalendarKind, output: str | None, *, utc:
         say("no maintenance is planned" if kind == "maintenance" else "nothing is reserved")
 
 
-def remove(context: typer.Context, kind: CalendarKind, names: list[str], output: str | None) -> None:
+def _remove(context: typer.Context, kind: CalendarKind, names: list[str], output: str | None) -> None:
     """Take entries away."""
     from jobman.cli.calls import Calling
 
     state: State = context.obj
     form = state.format(output)
+    gone = []
     with Calling(form) as client:
-        gone = [client.remove_calendar(name, kind) for name in names]
-    if form == "table":
-        sys.stdout.writelines(f"{entry.name}  removed\n" for entry in gone)
-    else:
+        for name in names:
+            gone.append(client.remove_calendar(name, kind))
+            if form == "table":  # at once: what is done is told although the next one may be refused
+                sys.stdout.write(f"{name}  removed\n")
+    if form != "table":
         emit(gone[0] if len(gone) == 1 else gone, form)
 
 
 # -- reading -------------------------------------------------------------------------------------------------
+
+
+def _name(text: str) -> str:
+    from typing import get_args
+
+    from jobman.control.administration import Name as Known
+
+    if not re.match(get_args(Known)[1].pattern, text):
+        misused(f"'{text}' is no name: write up to 63 letters, digits, '.', '_' and '-'", "NAME")
+    return text
 
 
 def _start(text: str, zone: str, now: float) -> Any:
@@ -188,8 +214,8 @@ def _print(found: list[CalendarEntry], *, utc: bool) -> None:
         Column("to", rank=1),
         Column("nodes", folds=True),
         Column("for", rank=2, folds=True),
-        Column("often", rank=4, folds=True),
-        Column("reason", rank=3, folds=True),
+        Column("often", rank=3, folds=True),
+        Column("reason", rank=4, folds=True),
         Column("by", rank=5),
     )
     rows = [
@@ -208,15 +234,19 @@ def _print(found: list[CalendarEntry], *, utc: bool) -> None:
 
 
 def _span(entry: CalendarEntry, *, utc: bool) -> tuple[Cell, Cell]:
-    """From when to when; what holds now is yellow."""
+    """From when to when, the day only once; what holds now is yellow."""
     from jobman.cli.tables import Cell
     from jobman.cli.times import clock
 
     if entry.next_start is None:
         return Cell("over", "dim"), Cell("")
     style = "yellow" if entry.next_start <= time.time() else ""
+    begin = clock(entry.next_start, utc=utc)
     end = "until removed" if entry.next_end is None else clock(entry.next_end, utc=utc)
-    return Cell(clock(entry.next_start, utc=utc), style), Cell(end, style)
+    if not utc:
+        end = end.removeprefix(begin[: len("2026-12-01 ")]).removesuffix(":00")
+        begin = begin.removesuffix(":00")
+    return Cell(begin, style), Cell(end, style)
 
 
 def _on_nodes(entry: CalendarEntry) -> str:

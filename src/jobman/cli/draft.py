@@ -23,6 +23,9 @@ def draft(
     image: str | None = None,
     flavor: str | None = None,
     default_flavor: bool = False,
+    duration: str | None = None,
+    queue: str | None = None,
+    account: str | None = None,
     parameters: Mapping[str, str] | None = None,
 ) -> str:
     """The text of a document that runs a command.
@@ -32,7 +35,16 @@ def draft(
     """
     parameters = dict(parameters or {})
     words = [_literal(word, parameters) for word in command]
-    return "\n".join(_lines(words, name or name_of(command[0]), image, flavor, default_flavor, parameters))
+    name = name or name_of(command[0])
+    resources = _scalar(flavor) if flavor else "" if default_flavor else _SLOT
+    head = {"name": name, "queue": queue, "account": account}
+    task = {
+        "image": image and _scalar(image),
+        "resources": resources,
+        "attributes": duration and f"{{duration: {_scalar(duration)}}}",
+        "command": f"[{', '.join(map(_quoted, words))}]",
+    }
+    return "\n".join(_lines(head, name, task, parameters))
 
 
 def name_of(program: str) -> str:
@@ -43,27 +55,17 @@ def name_of(program: str) -> str:
 
 
 def _lines(
-    words: list[str],
-    name: str,
-    image: str | None,
-    flavor: str | None,
-    default_flavor: bool,
-    parameters: Mapping[str, str],
+    head: Mapping[str, str | None], name: str, task: Mapping[str, str | None], parameters: Mapping[str, str]
 ) -> Iterator[str]:
+    """The lines of a document; keys without a value are left out."""
     yield "version: 1"
-    yield f"name: {_scalar(name)}"
+    yield from (f"{key}: {_scalar(value)}" for key, value in head.items() if value)
     if parameters:
         yield "parameters:"
         yield from (f"  {_scalar(key)}: {_quoted(value)}" for key, value in parameters.items())
     yield "tasks:"
     yield f"- name: {_scalar(name)}"
-    if image:
-        yield f"  image: {_scalar(image)}"
-    if flavor:
-        yield f"  resources: {_scalar(flavor)}"
-    elif not default_flavor:
-        yield f"  resources: {_SLOT}"
-    yield f"  command: [{', '.join(map(_quoted, words))}]"
+    yield from (f"  {key}: {value}" for key, value in task.items() if value)
     yield ""
 
 

@@ -11,7 +11,6 @@ if TYPE_CHECKING:
 
 _CLOSE = 600.0
 """Below so many seconds a moment is told to the second."""
-NO_PROMISE = "no promise: something in its way has no time limit"
 _ORDINALS = {1: "st", 2: "nd", 3: "rd"}
 
 
@@ -21,7 +20,7 @@ def sentence(estimate: Estimate, now: float | None = None, *, would: bool = Fals
     verb = "would start" if would else "starts"
     if is_now(estimate, now):
         return f"{verb} now"
-    parts = [NO_PROMISE]
+    parts = [no_promise(estimate, would=would)]
     expected = expectation(estimate, now, certain=estimate.guaranteed_by)
     if estimate.guaranteed_by is not None:
         parts = [f"{verb} by {latest(estimate.guaranteed_by, now)} at the latest"]
@@ -32,6 +31,12 @@ def sentence(estimate: Estimate, now: float | None = None, *, would: bool = Fals
     if estimate.position:
         parts.append(place(estimate.position, estimate.queue))
     return "; ".join(parts)
+
+
+def no_promise(estimate: Estimate, *, would: bool = False) -> str:
+    """`no promise: the queue batch is closed`, and why, where the service can tell."""
+    words = "would get no promise" if would else "no promise" if estimate.unpromised else "no promise yet"
+    return f"{words}: {estimate.unpromised}" if estimate.unpromised else words
 
 
 def is_now(estimate: Estimate, now: float) -> bool:
@@ -50,7 +55,8 @@ def expectation(estimate: Estimate, now: float, *, certain: float | None = None)
     p90 = estimate.expected_p90
     if p90 is None or p90 <= now or (certain is not None and p90 >= certain):
         return said
-    return f"{said} (9 in 10: by {latest(p90, now)})"
+    by = latest(p90, now)
+    return said if said == f"around {by}" else f"{said} (9 in 10: by {by})"
 
 
 def place(position: int, queue: str = "") -> str:

@@ -118,6 +118,7 @@ def _print_jobs(jobs: list[Job], *, all_users: bool, utc: bool) -> None:
         Column("queue", rank=7),
         Column("why", rank=5, folds=True),
     )
+    is_one_queue = len({job.queue for job in jobs}) == 1  # then it tells nothing
     rows = [
         (
             job.id,
@@ -129,7 +130,7 @@ def _print_jobs(jobs: list[Job], *, all_users: bool, utc: bool) -> None:
             time_of(job),
             start_of(job, utc=utc),
             job.flavor or "",
-            job.queue or "",
+            "" if is_one_queue else job.queue or "",
             "" if job.reason == job.state else job.reason,
         )
         for job in jobs

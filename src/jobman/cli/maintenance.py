@@ -8,7 +8,7 @@ import typer
 
 from jobman.cli import bookings
 from jobman.cli.bookings import Booking, Every, Name, Nodes, On, Reason, Skip, Start, Times, Until, Zone
-from jobman.cli.options import Output, Utc
+from jobman.cli.options import Output
 
 maintenance = typer.Typer(
     add_completion=False, no_args_is_help=True, help="Plan times in which nothing runs on some nodes."
@@ -39,17 +39,9 @@ def add(
     bookings.add(context, "maintenance", booking, output)
 
 
-@maintenance.command("list")
-def list_windows(context: typer.Context, utc: Utc = False, output: Output = None) -> None:
-    """List what is planned, that which comes first first."""
-    bookings.show(context, "maintenance", output, utc=utc)
-
-
-@maintenance.command("remove")
-def remove(
-    context: typer.Context,
-    names: Annotated[list[str], typer.Argument(metavar="NAME…", help="What is not wanted any more.")],
-    output: Output = None,
-) -> None:
-    """Call maintenance off, or end it: its nodes are used again at once."""
-    bookings.remove(context, "maintenance", names, output)
+bookings.complete(
+    maintenance,
+    "maintenance",
+    listing="List what is planned, that which comes first first.",
+    removing="Call maintenance off, or end it: its nodes are used again at once.",
+)

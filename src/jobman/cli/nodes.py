@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from jobman.cli import cluster
 from jobman.cli.options import Output
-from jobman.cli.state import State, emit, misused
+from jobman.cli.state import State, misused
+from jobman.cli.switches import switch
 
 if TYPE_CHECKING:
     from jobman.control.administration import NodeStateName
@@ -49,17 +49,7 @@ def resume(context: typer.Context, names: Name, reason: Reason = "", output: Out
 def _switch(
     context: typer.Context, names: list[str], to: NodeStateName, reason: str, output: str | None
 ) -> None:
-    from jobman.cli.calls import Calling
-
-    state: State = context.obj
-    form = state.format(output)
-    wanted = _expanded(names)
-    with Calling(form) as client:
-        found = [client.set_node_state(name, to, reason) for name in wanted]
-    if form == "table":
-        sys.stdout.writelines(f"{one.name}  {one.state}\n" for one in found)
-    else:
-        emit(found[0] if len(found) == 1 else found, form)
+    switch(context, _expanded(names), output, lambda client, name: client.set_node_state(name, to, reason))
 
 
 def _expanded(names: list[str]) -> list[str]:

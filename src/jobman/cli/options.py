@@ -28,6 +28,17 @@ Flavor = Annotated[
     str | None,
     typer.Option("-r", "--resources", metavar="FLAVOR", help="Of a command: a flavor's name, file or JSON."),
 ]
+Duration = Annotated[
+    str | None,
+    typer.Option("--duration", metavar="TIME", help="Of a command: its time limit, such as 30m or 2h."),
+]
+QueueName = Annotated[
+    str | None, typer.Option("--queue", metavar="QUEUE", help="Of a command: the queue it waits in.")
+]
+Account = Annotated[
+    str | None,
+    typer.Option("--account", metavar="ACCOUNT", help="Of a command: the account it is charged to."),
+]
 Name = Annotated[str | None, typer.Option("-j", "--job-name", metavar="NAME", help="The name of the job.")]
 Virtual = Annotated[
     str | None,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -10,6 +9,7 @@ import typer
 from jobman.cli import cluster
 from jobman.cli.options import Output, Utc
 from jobman.cli.state import State, emit
+from jobman.cli.switches import switch
 
 if TYPE_CHECKING:
     from jobman.control.administration import QueueInfo, QueueStateName
@@ -69,16 +69,7 @@ def close(context: typer.Context, names: Name, reason: Reason = "", output: Outp
 def _switch(
     context: typer.Context, names: list[str], to: QueueStateName, reason: str, output: str | None
 ) -> None:
-    from jobman.cli.calls import Calling
-
-    state: State = context.obj
-    form = state.format(output)
-    with Calling(form) as client:
-        found = [client.set_queue_state(name, to, reason) for name in names]
-    if form == "table":
-        sys.stdout.writelines(f"{one.name}  {one.state}\n" for one in found)
-    else:
-        emit(found[0] if len(found) == 1 else found, form)
+    switch(context, names, output, lambda client, name: client.set_queue_state(name, to, reason))
 
 
 def _print(found: list[QueueInfo], *, utc: bool) -> None:

@@ -8,7 +8,7 @@ import typer
 
 from jobman.cli import bookings
 from jobman.cli.bookings import Booking, Every, Name, Nodes, On, Reason, Skip, Start, Times, Until, Zone
-from jobman.cli.options import Output, Utc
+from jobman.cli.options import Output
 from jobman.cli.state import misused
 
 reserve = typer.Typer(
@@ -62,20 +62,12 @@ def add(
     )
 
 
-@reserve.command("list")
-def list_reservations(context: typer.Context, utc: Utc = False, output: Output = None) -> None:
-    """List what is reserved, that which comes first first."""
-    bookings.show(context, "reservation", output, utc=utc)
-
-
-@reserve.command("remove")
-def remove(
-    context: typer.Context,
-    names: Annotated[list[str], typer.Argument(metavar="NAME…", help="What is not wanted any more.")],
-    output: Output = None,
-) -> None:
-    """Give reserved nodes back to everybody; what runs there goes on."""
-    bookings.remove(context, "reservation", names, output)
+bookings.complete(
+    reserve,
+    "reservation",
+    listing="List what is reserved, that which comes first first.",
+    removing="Give reserved nodes back to everybody; what runs there goes on.",
+)
 
 
 def _facts(written: list[str]) -> dict[str, str]:

@@ -9,6 +9,8 @@ import typer
 
 from jobman.cli.commands import trailing
 from jobman.cli.options import (
+    Account,
+    Duration,
     Engine,
     Flavor,
     Image,
@@ -16,6 +18,7 @@ from jobman.cli.options import (
     NoContainer,
     Output,
     Parameters,
+    QueueName,
     Reservation,
     Virtual,
     WhatIf,
@@ -39,6 +42,9 @@ def run(
     ] = None,
     image: Image = None,
     flavor: Flavor = None,
+    duration: Duration = None,
+    queue: QueueName = None,
+    account: Account = None,
     name: Name = None,
     parameters: Parameters = None,
     virtual: Virtual = None,
@@ -67,6 +73,9 @@ def run(
         command=trailing(context),
         image=image,
         flavor=flavor,
+        duration=duration,
+        queue=queue,
+        account=account,
         name=name,
         parameters=parse_parameters(parameters, form),
         virtual=virtual,
@@ -90,7 +99,7 @@ def run_and_follow(wishes: Wishes, state: State, form: str, *, quiet: bool) -> i
         submitted = send(client, wanted)
         tell(*submitted)
         if not quiet:
-            foretell(submitted)
+            foretell(submitted, also_now=False)  # what starts at once is seen to
         jobs = [client.details(job.id) for answer in submitted for job in answer.jobs]
         return follow_jobs(client, jobs, form, quiet=quiet)
 

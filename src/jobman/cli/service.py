@@ -104,6 +104,7 @@ def _show(found: Status, form: str, *, utc: bool) -> None:
     print_facts(
         (
             ("service", health),
+            ("note", "; ".join(found.notes)),
             ("version", found.version),
             ("process", str(found.pid)),
             ("since", since),

@@ -70,25 +70,27 @@ def simulate(
     output: Output = None,
 ) -> None:
     """Replay a trace with the scheduler: waits, slowdowns, utilisation, and what its promises were worth."""
-    from jobman.cli.simulated import Run, data_of, print_runs
+    from jobman.cli.simulated import Run, data_of, print_runs, tell_left_out
 
     state: State = context.obj
     form = state.format(output)
     _check_use(trace, from_history, since, processors, cluster)
-    for picture, option in ((plot, "--plot"), (gantt, "--gantt")):
-        if picture is not None and picture.suffix != _PICTURES:
-            misused(f"the name must end in {_PICTURES}: pictures are drawn as SVG", option)
+    _check_files(starts, plot, gantt)
     queues = _queues(policies or ["easy"])
     with _told():
         found = _history(since, state, form) if from_history else _read(trace or "-")
         machine = _machine(found, processors, cluster, form, from_history=from_history)
-        window = (_into(begin, found, "--from"), _into(end, found, "--to"))
+        window = _window(begin, end, found)
         runs = [
             Run.of(outcome, seconds, fairness=fairness)
             for outcome, seconds in _replays(
                 found, machine, queues, keep_places=gantt is not None, forecast=forecast
             )
         ]
+    if not runs[0].outcome.jobs:
+        tell_left_out(found, runs)
+        say("no job of it could ever start on this machine", "give it more processors, or larger nodes")
+        raise typer.Exit(ExitCode.DOCUMENT)
     if processors is None and cluster is None:
         # On the machine of the trace, what really happened may stand beside the policies.
         runs = [*_recorded(runs[0].outcome, fairness=fairness), *runs]
@@ -97,6 +99,8 @@ def simulate(
     else:
         emit(data_of(found, machine, runs), form)
     outcomes = [run.outcome for run in runs]
+    if plot is not None or gantt is not None:
+        _check_window(begin, window, outcomes)
     _write(found, outcomes, starts, plot, gantt, window)
     if any(run.summary.promises.broken for run in runs):
         say("the scheduler broke guarantees that it had given")
@@ -112,6 +116,17 @@ def _check_use(
         misused("only a history has a since; --from and --to choose what is drawn of a trace", "--since")
     if processors is not None and cluster is not None:
         misused("give either --processors or --cluster", "--cluster")
+
+
+def _check_files(starts: Path | None, plot: Path | None, gantt: Path | None) -> None:
+    """Complain before a long replay, not behind it."""
+    for picture, option in ((plot, "--plot"), (gantt, "--gantt")):
+        if picture is not None and picture.suffix != _PICTURES:
+            misused(f"the name must end in {_PICTURES}: pictures are drawn as SVG", option)
+    for path in (starts, plot, gantt):
+        if path is not None and not path.absolute().parent.is_dir():
+            say(f"{path} cannot be written: there is no folder {path.parent}", "make it, or name another one")
+            raise typer.Exit(ExitCode.FAILED)
 
 
 def _queues(names: Sequence[str]) -> dict[str, Queue]:
@@ -186,6 +201,30 @@ def _own_nodes(form: str) -> list[ClusterNode]:
             ClusterNode(name=node.name, amounts=dict(node.amounts), facts=node.facts, labels=node.labels)
             for node in client.nodes()
         ]
+
+
+def _window(begin: str | None, end: str | None, trace: Trace) -> tuple[float | None, float | None]:
+    """The part of a trace that is drawn."""
+    first, last = _into(begin, trace, "--from"), _into(end, trace, "--to")
+    if first is not None and last is not None and first >= last:
+        misused(f"{end} is not behind --from {begin}", "--to")
+    return first, last
+
+
+def _check_window(
+    begin: str | None, window: tuple[float | None, float | None], outcomes: Sequence[Outcome]
+) -> None:
+    """Draw nothing where nothing is to be seen."""
+    from jobman.cli.times import length
+
+    first = min(outcome.span[0] for outcome in outcomes)
+    last = max(outcome.span[1] for outcome in outcomes)
+    if window[0] is not None and window[0] >= last:
+        misused(
+            f"{begin} is behind the end: the last job ended {length(last - first)} into the trace", "--from"
+        )
+    if window[1] is not None and window[1] <= first:
+        misused("it is before the first job", "--to")
 
 
 def _into(text: str | None, trace: Trace, option: str) -> float | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from jobman.cli.colours import paint, wanted
@@ -66,14 +66,19 @@ def _left_out(trace: Trace, runs: Sequence[Run]) -> list[LeftOut]:
 
 def print_runs(trace: Trace, machine: Machine, runs: Sequence[Run]) -> None:
     """The policies side by side, then what their promises were worth, then their users."""
-    _tell_left_out(trace, runs)
+    tell_left_out(trace, runs)
     nodes = f" on {len(machine.nodes):,} nodes" if len(machine.nodes) > 1 else ""
     jobs = len(runs[-1].outcome.jobs)
-    _title(f"{trace.name}: {jobs:,} jobs, {machine.processors:,} processors{nodes}")
+    _title(f"{trace.name}: {jobs:,} job{'s' * (jobs != 1)}, {machine.processors:,} processors{nodes}")
     _print_numbers(runs)
-    if any(run.summary.promises.guaranteed or run.summary.promises.expected for run in runs):
-        _title("\npromises to jobs that had to wait")
-        _print_promises(runs)
+    promised = [run.summary for run in runs if run.summary.promises.guaranteed]
+    if promised:
+        _title("\nguarantees of jobs that had to wait")
+        _print_guarantees(promised)
+    expected = [run.summary for run in runs if run.summary.promises.expected]
+    if expected:
+        _title("\nexpectations of jobs that had to wait")
+        _print_expectations(expected)
     for run in runs:
         if run.fairness is not None:
             _title(f"\nusers under {run.summary.policy}")
@@ -86,7 +91,8 @@ def _title(words: str) -> None:
     sys.stdout.write(paint(words, "bold", on=wanted(sys.stdout)) + "\n")
 
 
-def _tell_left_out(trace: Trace, runs: Sequence[Run]) -> None:
+def tell_left_out(trace: Trace, runs: Sequence[Run]) -> None:
+    """Say which jobs were not replayed, and why."""
     found = _left_out(trace, runs)
     for each in found[:_MOST_TOLD]:
         say(f"{trace.name}:{each.line}: {each.words}" if each.line else each.words)
@@ -126,37 +132,54 @@ def _numbers(summary: Summary) -> tuple[str, ...]:
     )
 
 
-def _print_promises(runs: Sequence[Run]) -> None:
+def _print_guarantees(summaries: Sequence[Summary]) -> None:
     columns = (
         Column("policy"),
-        Column("waited", rank=1, right=True),
+        Column("waited", right=True),
         Column("guaranteed", right=True),
         Column("broken", right=True),
-        Column("±1 min of it", rank=5, right=True),
-        Column("±10 min of it", rank=4, right=True),
-        Column("expected", rank=3, right=True),
-        Column("±1 min of that", rank=2, right=True),
-        Column("±10 min of that", rank=1, right=True),
-        Column("by its p90", rank=1, right=True),
+        Column("within 1 min", rank=1, right=True),
+        Column("within 10 min", rank=1, right=True),
     )
-    print_table(columns, [row for run in runs for row in _promises(run.summary)])
-
-
-def _promises(summary: Summary) -> Iterator[tuple[str | Cell, ...]]:
-    found = summary.promises
-    if found.guaranteed or found.expected:
-        yield (
+    rows = [
+        (
             summary.policy,
             f"{found.waiting:,}",
             f"{found.guaranteed:,}",
             Cell(f"{found.broken:,}", "bold red" if found.broken else "green"),
             _share(found.guaranteed_within_60),
             _share(found.guaranteed_within_600),
-            f"{found.expected:,}" if found.expected else "",
+        )
+        for summary in summaries
+        for found in (summary.promises,)
+    ]
+    print_table(columns, rows)
+
+
+def _print_expectations(summaries: Sequence[Summary]) -> None:
+    columns = (
+        Column("policy"),
+        Column("waited", rank=2, right=True),
+        Column("expected", right=True),
+        Column("within 1 min", rank=1, right=True),
+        Column("within 10 min", right=True),
+        Column("by its p90", rank=1, right=True),
+        Column("median error", rank=3, right=True),
+    )
+    rows = [
+        (
+            summary.policy,
+            f"{found.waiting:,}",
+            f"{found.expected:,}",
             _share(found.expected_within_60),
             _share(found.expected_within_600),
             _share(found.p90_coverage),
+            "" if found.median_error is None else _words(found.median_error),
         )
+        for summary in summaries
+        for found in (summary.promises,)
+    ]
+    print_table(columns, rows)
 
 
 def _words(seconds: float) -> str:
@@ -192,6 +215,7 @@ def _print_users(found: Fairness) -> None:
     print_table(columns, rows)
     if len(found.users) > _MOST_USERS:
         say(f"… and {len(found.users) - _MOST_USERS:,} users with less work; `-o json` lists all")
+    _title("")
     spreads = (
         Column("of all users"),
         *(Column(name, right=True) for name in ("p10", "median", "p90", "most", "Jain's index")),
@@ -201,7 +225,7 @@ def _print_users(found: Fairness) -> None:
         [
             ("wait", *map(_words, _four(found.wait)), f"{found.jain_wait:.3f}"),
             ("slowdown", *(f"{each:,.2f}" for each in _four(found.slowdown)), f"{found.jain_slowdown:.3f}"),
-            ("received of demanded", "", "", "", "", f"{found.jain_received:.3f}"),
+            ("received", "", "", "", "", f"{found.jain_received:.3f}"),
         ],
     )
 

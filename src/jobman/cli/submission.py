@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 from jobman.cli.calls import Calling, print_found
@@ -22,6 +23,13 @@ if TYPE_CHECKING:
 
 _LONGEST = 16 * 1024 * 1024
 _STDIN = "-"
+_OF_A_COMMAND = {
+    "-i": "image",
+    "-r": "flavor",
+    "--duration": "duration",
+    "--queue": "queue",
+    "--account": "account",
+}
 _MOST_TOLD = 10
 """Jobs of one submission whose start is told one by one."""
 
@@ -33,6 +41,9 @@ class Wishes(NamedTuple):
     command: list[str] | None = None
     image: str | None = None
     flavor: str | None = None
+    duration: str | None = None
+    queue: str | None = None
+    account: str | None = None
     name: str | None = None
     parameters: Mapping[str, str] = {}
     virtual: str | None = None
@@ -105,12 +116,13 @@ def announce(found: list[Submitted]) -> None:
         say(f"follow it with `jobman logs -f {jobs[0].id}`")
 
 
-def foretell(found: list[Submitted]) -> None:
-    """Print when jobs start, as far as the service could say."""
-    from jobman.cli.estimates import sentence
+def foretell(found: list[Submitted], *, also_now: bool = True) -> None:
+    """Print when jobs start, as far as the service could say; `also_now` of those that do not wait at all."""
+    from jobman.cli.estimates import is_now, sentence
 
-    names = _names(found)
-    estimates = [estimate for answer in found for estimate in answer.estimates]
+    names, now = _names(found), time.time()
+    told = [estimate for answer in found for estimate in answer.estimates]
+    estimates = [estimate for estimate in told if also_now or not is_now(estimate, now)]
     for estimate in estimates[:_MOST_TOLD]:
         say(sentence(estimate) if len(names) == 1 else f"{names[estimate.job]}: {sentence(estimate)}")
     if len(estimates) > _MOST_TOLD:
@@ -156,8 +168,10 @@ def mistake(wishes: Wishes) -> tuple[str, str] | None:
         return "give a document, or a command behind --, not both", "FILE"
     if not wishes.files and not wishes.command:
         return "give a document, or a command behind --", "FILE"
-    if wishes.files and (wishes.image or wishes.flavor):
-        return "-i and -r are for a command; a document names its own", "-i, -r"
+    if wishes.files and (
+        given := [option for option, field in _OF_A_COMMAND.items() if getattr(wishes, field)]
+    ):
+        return "it is for a command behind --; a document says this itself", ", ".join(given)
     if len(wishes.files) > 1 and wishes.name:
         return "one name is not enough for several documents", "-j"
     if wishes.what_if and (wishes.dry_run or wishes.hold):
@@ -211,6 +225,9 @@ def _command(wishes: Wishes, common: dict[str, Any], state: State, form: str) ->
         name=wishes.name,
         image=wishes.image,
         flavor=flavor,
+        duration=wishes.duration,
+        queue=wishes.queue,
+        account=wishes.account,
         default_flavor=flavor is None and default_flavor(state, form),
         parameters=wishes.parameters,
     )

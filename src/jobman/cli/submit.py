@@ -11,6 +11,8 @@ import typer
 
 from jobman.cli.commands import trailing
 from jobman.cli.options import (
+    Account,
+    Duration,
     Engine,
     Flavor,
     Image,
@@ -18,6 +20,7 @@ from jobman.cli.options import (
     NoContainer,
     Output,
     Parameters,
+    QueueName,
     Reservation,
     Virtual,
     WhatIf,
@@ -33,6 +36,9 @@ def submit(
     ] = None,
     image: Image = None,
     flavor: Flavor = None,
+    duration: Duration = None,
+    queue: QueueName = None,
+    account: Account = None,
     name: Name = None,
     parameters: Parameters = None,
     connect: Annotated[
@@ -63,6 +69,9 @@ def submit(
         command=trailing(context),
         image=image,
         flavor=flavor,
+        duration=duration,
+        queue=queue,
+        account=account,
         name=name,
         parameters=parse_parameters(parameters, form),
         virtual=virtual,

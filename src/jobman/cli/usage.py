@@ -11,6 +11,8 @@ from jobman.cli.options import a_moment
 from jobman.cli.state import State, emit, say
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from jobman.cli.tables import Row
     from jobman.control.accounting.statements import Usage, UsageLine
 
@@ -27,7 +29,7 @@ _KEYS = {
 def usage(
     context: typer.Context,
     account: Annotated[
-        str | None, typer.Option("--account", metavar="ACCOUNT", help="Only what was charged to this one.")
+        str | None, typer.Option("--account", metavar="ACCOUNT", help="Only this one and those below it.")
     ] = None,
     user: Annotated[
         str | None,
@@ -90,20 +92,46 @@ def _print(found: Usage) -> None:
         Column("gpu hours", rank=3, right=True),
         Column("node hours", rank=6, right=True),
         Column("units", right=True),
+        Column("below", rank=1, right=True),
+        Column("in all", rank=1, right=True),
         Column("refunded", rank=4, right=True),
     ]
-    rows: list[Row] = [(*(str(getattr(line, name)) for name in keys), *_sums(line)) for line in found.items]
+    is_tree = any(line.below for line in found.items)
+    depths = _depths(found.items)
+    rows: list[Row] = [
+        (*_indented(depth, *(str(getattr(line, name)) for name in keys)), *_sums(line, line.in_all, is_tree))
+        for depth, line in zip(depths, found.items, strict=True)
+    ]
     if len(found.items) > 1:
-        total = ["total", *[""] * (len(keys) - 1), *_sums(found.total)]
+        total = ["total", *[""] * (len(keys) - 1), *_sums(found.total, found.total.units, is_tree)]
         rows.append([Cell(text, "bold") for text in total])
     print_table(columns, rows)
     if found.more:
         say(f"there are more than {len(found.items):,} lines; the total is of all, show them with -n")
 
 
-def _sums(line: UsageLine) -> list[str]:
+def _depths(lines: Sequence[UsageLine]) -> list[int]:
+    """How far below the topmost each account stands: those above come first."""
+    depths: dict[str | None, int] = {}
+    for line in lines:
+        depths[line.account] = depths[line.parent] + 1 if line.parent in depths else 0
+    return [depths[line.account] for line in lines] if len(depths) == len(lines) else [0] * len(lines)
+
+
+def _indented(depth: int, first: str, *others: str) -> tuple[str, ...]:
+    return "  " * depth + first, *others
+
+
+def _sums(line: UsageLine, in_all: float | None, is_tree: bool) -> list[str]:
     amounts = (line.hours, line.core_hours, line.gpu_hours, line.node_hours)
-    return [f"{line.jobs:,}", *map(_number, amounts), f"{line.units:,.2f}", _number(line.refunded)]
+    tree = [_number(line.below or 0.0), f"{in_all or 0.0:,.2f}"] if is_tree else ["", ""]
+    return [
+        f"{line.jobs:,}",
+        *map(_number, amounts),
+        f"{line.units:,.2f}",
+        *tree,
+        _number(line.refunded),
+    ]
 
 
 def _number(amount: float) -> str:

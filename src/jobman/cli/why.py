@@ -8,13 +8,16 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from jobman.cli.estimates import NO_PROMISE, expectation, is_now, latest, place
+from jobman.cli.estimates import expectation, is_now, latest, no_promise, place
 from jobman.cli.options import Job, JobName, Output, one_job
 from jobman.cli.state import State, emit
 
 if TYPE_CHECKING:
     from jobman.cli.tables import Cell
     from jobman.control.answers import Estimate, Revision, Why
+
+_MOST_TOLD = 5
+"""Blockers behind the first that are told one by one."""
 
 
 def why(context: typer.Context, job: Job = None, named: JobName = None, output: Output = None) -> None:
@@ -57,7 +60,8 @@ def _facts(answer: Why, now: float) -> list[tuple[str, str | Cell]]:
         ("job", Cell(answer.job, "bold")),
         ("state", Cell(answer.state + where, STATES.get(answer.state, ""))),
         ("because", summary),
-        *(("and", message) for message in more),
+        *(("and", message) for message in more[:_MOST_TOLD]),
+        ("and", f"{len(more) - _MOST_TOLD} more; `-o json` lists them" if len(more) > _MOST_TOLD else ""),
         *(_outlook(answer.estimate, now) if answer.estimate is not None else ()),
         ("priority", "" if answer.priority is None else f"{answer.priority:,.1f}"),
         ("try", Cell(answer.suggestion, "cyan")),
@@ -71,7 +75,7 @@ def _outlook(estimate: Estimate, now: float) -> list[tuple[str, str | Cell]]:
 
     if is_now(estimate, now):
         return [("starts", Cell("now", "green"))]
-    promise = Cell(NO_PROMISE, "yellow")
+    promise = Cell(no_promise(estimate), "yellow")
     if estimate.guaranteed_by is not None:
         left = length(estimate.guaranteed_by - now)
         promise = Cell(f"by {latest(estimate.guaranteed_by, now)} at the latest, in {left}")

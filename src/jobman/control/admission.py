@@ -42,6 +42,7 @@ class SettingsShelf:
         self._settings: Settings | None = None
         self._stamp: tuple[str, int, int] | None = None
         self._texts: dict[tuple[str, str], Settings] = {}
+        self._last_asked: Settings | None = None
 
     def get(self, submission: Submission) -> Settings:
         """The settings a submission is read with."""
@@ -60,6 +61,12 @@ class SettingsShelf:
                 self._texts.clear()
             self._texts[name, text] = known
         return known
+
+    def newly(self) -> tuple[Scheduling, Accounting] | None:
+        """What the settings say where they were changed since this was asked, or None; raises SpecError."""
+        known = self._last_asked
+        self._last_asked = found = self._usual()
+        return None if found is known else (scheduling(found), accounting_of(found.values))
 
     def facts(self) -> dict[str, str]:
         """What the settings say of this machine; where they are wrong, each submission is told so."""
@@ -200,7 +207,7 @@ class Fitting:
         return self._known[question]
 
 
-_NEVER = "never, even when everything is free: "
+NEVER = "never, even when everything is free: "
 
 
 def refuse_misfits(plan: Plan, fitting: Fitting, host: Host) -> None:
@@ -213,7 +220,7 @@ def refuse_misfits(plan: Plan, fitting: Fitting, host: Host) -> None:
             if virtual
             else "`jobman nodes` shows what there is"
         )
-        said = "; ".join(f"{unit.id}: {why.removeprefix(_NEVER)}" for unit, why in misfits[:3])
+        said = "; ".join(f"{unit.id}: {why.removeprefix(NEVER)}" for unit, why in misfits[:3])
         more = f"; and {len(misfits) - 3} more" if len(misfits) > 3 else ""
         raise Refusal("does-not-fit", f"the job can never start here: {said}{more}", advice)
 
@@ -252,7 +259,7 @@ def virtual_that_fits(plan: Plan, host: Host) -> str | None:
 
 def _candidates(plan: Plan) -> Iterator[str]:
     """Nodes as large as the parts of all units need, by their first alternative, their second and so on."""
-    units = [unit for unit in plan.units if unit.parent is None and unit.alternatives]
+    units = list(plan.askers())
     for number in range(max((len(unit.alternatives) for unit in units), default=0)):
         chosen = [unit.alternatives[min(number, len(unit.alternatives) - 1)] for unit in units]
         nodes = max(sum(part.nodes or 0 for part in parts) for parts in chosen) or 1

@@ -81,6 +81,8 @@ class Failure(Body, omit_defaults=True, kw_only=True):
     advice: str = ""
     exit: int = 1
     problems: list[dict[str, Any]] = []
+    largest: float | None = None
+    """Where more time would delay somebody (`would-delay`): the most that would be granted, in seconds."""
     request: str = ""
 
 
@@ -91,7 +93,9 @@ class Estimate(Body, kw_only=True):
     replica: str = ""
     starts_now: bool = False
     guaranteed_by: float | None = None
-    """At the latest, if everybody keeps to their limits; null where something has no limit."""
+    """At the latest, if everybody keeps to their limits; null where nothing can be promised."""
+    unpromised: str = ""
+    """Why nothing can be promised, where that is so; in words without a full stop."""
     expected_at: float | None = None
     expected_p90: float | None = None
     """As far as anybody can tell, and with nine chances in ten by then."""
@@ -344,6 +348,8 @@ class Status(Body, kw_only=True):
     healthy: bool = True
     trouble: str = ""
     """In words, what keeps it from working as it should (a full disk)."""
+    notes: list[str] = []
+    """What whoever runs it should know, such as settings that count when it starts again."""
 
 
 class Submitted(Body, kw_only=True):

@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from heapq import heappush
 from math import inf
 
@@ -18,8 +18,10 @@ from jobman.control import happenings as h
 from jobman.control.batch import Batch
 from jobman.control.line import Line
 from jobman.control.live import LiveJob
-from jobman.control.planning import FAR, Outcome, Planning, limit_of
+from jobman.control.planning import Outcome, Planning
+from jobman.control.states import State
 from jobman.control.store.records import JobRecord, PromiseRecord, RevisionRecord
+from jobman.control.time_limits import FAR, limit_of
 from jobman.plan.model import Unit
 from jobman.sched.allocation import Allocation
 from jobman.sched.forecast import Expectation
@@ -44,12 +46,19 @@ class Asking(ABC):
     _asked: int
     _job_number: int
     _event_number: int
+    is_over: Callable[[str], bool]
+    """Whether a reservation will not come again."""
+    keep_chosen: Callable[[Mapping[str, Sequence[str]], Batch], None]
+    """Have the nodes of reservations written down that the planner chose."""
 
     @abstractmethod
     def take(self, job_id: str, happening: h.Happening, batch: Batch) -> None: ...
 
     @abstractmethod
     def line_of(self, job: LiveJob, key: str) -> Line | None: ...
+
+    @abstractmethod
+    def _is_stopped(self, job: LiveJob, batch: Batch) -> bool: ...
 
     @abstractmethod
     def _grant(
@@ -83,20 +92,32 @@ class Asking(ABC):
             number=(job.record.number << 32) + self._asked,
             weight=self._weight(job, key),
             together=self._partners(job),
+            **_start_window(job),
         )
 
     def _partners(self, job: LiveJob) -> tuple[str, ...]:
-        """What waits of the jobs that a job is connected with: they are to run at the same time."""
-        names = set(job.connected())
-        if not names:
-            return ()
+        """What waits of the jobs that a job is connected with: they are to run at the same time.
+
+        Nobody else's job waits for this one unless it is connected with it, too.
+        """
         return tuple(
             request_id
-            for other in self.jobs.values()
-            if other is not job and names & {other.id, other.record.name}
+            for other in self.connected(job)
+            if other.record.owner == job.record.owner or any(job is each for each in self.connected(other))
             for request_id in other.requests.values()
             if request_id in self.planning.waiting
         )
+
+    def connected(self, job: LiveJob) -> list[LiveJob]:
+        """The jobs that a job wants to reach."""
+        names = set(job.connected())
+        if not names:
+            return []
+        return [
+            other
+            for other in self.jobs.values()
+            if other is not job and (other.id in names or other.record.name in names)
+        ]
 
     def outline(self, record: JobRecord, unit: Unit) -> Request:
         """What a replica of a unit would ask for, whoever it is."""
@@ -112,7 +133,7 @@ class Asking(ABC):
             name=f"{record.name}/{unit.id}",
             flavor=record.flavor or "",
             user=record.owner,
-            account=record.account or "",
+            account=self.planning.accounts.resolve(record.owner, record.account or ""),
             queue=record.queue or scheduling.default_queue,
             weight=record.priority,
             reservation=record.options.get("reservation", ""),
@@ -126,6 +147,8 @@ class Asking(ABC):
                 return
             job.looking = key
         request = self.request(job, key)
+        if request.reservation and self.is_over(request.reservation):
+            request = self._after_all(job, key, request)
         job.requests[key] = request.id
         promise = job.promises.get(key)
         if promise is not None and promise.planned:
@@ -133,6 +156,31 @@ class Asking(ABC):
             self.planning.join_again(request, placed, promise.planned["start"])
         else:
             self.planning.join(request)
+
+    def _after_all(self, job: LiveJob, key: str, request: Request) -> Request:
+        """Who asks for a reservation that is over is turned away next; what cleans up runs without it."""
+        if job.unit_of(key).when == "always":
+            return msgspec.structs.replace(request, reservation="")
+        heappush(self._dues, (self.clock(), job.id))
+        return request
+
+    def turn_away(self, job: LiveJob, batch: Batch) -> None:
+        """Fail what waits for a reservation that is over: it would wait for ever."""
+        for key, request_id in list(job.requests.items()):
+            request = self.planning.waiting.get(request_id)
+            if request is not None and request.reservation and self.is_over(request.reservation):
+                words = f"the reservation {request.reservation} was over before it could start"
+                self.take(job.id, h.TurnedAway(key, words), batch)
+
+    def booked(self, reservation: str = "") -> list[LiveJob]:
+        """The jobs that want to run in a reservation, or in any."""
+        wanted = ((job, job.record.options.get("reservation", "")) for job in self.jobs.values())
+        return [job for job, name in wanted if name and reservation in ("", name) and job.line is None]
+
+    def look_at_booked(self) -> None:
+        """A reservation has ended: those who wait for one are looked at next."""
+        for job in self.booked():
+            heappush(self._dues, (self.clock(), job.id))
 
     def _join_anew(self, job: LiveJob, key: str, pause: float = 0.0) -> None:
         """Ask once more, for something else than what is planned; who looks around goes on looking."""
@@ -197,14 +245,22 @@ class Asking(ABC):
 
     def carry(self, outcome: Outcome, batch: Batch) -> None:
         """Do what a pass decided, for those who still want it."""
+        if outcome.chosen:
+            self.keep_chosen(outcome.chosen, batch)
         for revision in outcome.revisions:
             self._revise(revision, outcome, batch)
+        for request_id, why in outcome.unpromised.items():
+            job, key = self._asking(request_id)
+            if job is not None:
+                job.unpromised[key] = why
         for request_id, expected in outcome.expected.items():
             self._expect(request_id, expected, batch)
         for start in outcome.starts:
             job, key = self._asking(start.id)
             if job is None:
                 continue  # it has left, and the planner is going to hear of it
+            if self._is_stopped(job, batch):
+                continue
             at = start.until - self.planning.waiting[start.id].limit  # as the planner counts, to the last bit
             try:
                 allocation = self.planning.grant(start)
@@ -231,9 +287,16 @@ class Asking(ABC):
             replica = job.conductor.replica(key)
             if replica.left is not None or (replica.frozen and replica.due is None):
                 job.untils[key] = inf
-                words = "its time is up while it stands still, and others wait; it goes back to the queue"
-                self.event(job, batch, "displaced", key, replica.attempt, words)
-                self.take(job.id, h.Displaced(key), batch)
+                why = "its time is up while it stands still, and others wait"
+                self.displace(job, h.Displaced(key), why, batch)
+
+    def displace(self, job: LiveJob, happening: h.Displaced, why: str, batch: Batch) -> None:
+        """Send something back to the queue, unless it is on its way there already: it is told once."""
+        replica = job.conductor.replica(happening.replica)
+        if replica.state in (State.STARTING, State.RUNNING) and replica.restarting is None:
+            words = f"{why}; it goes back to the queue"
+            self.event(job, batch, "displaced", replica.key, replica.attempt, words)
+            self.take(job.id, happening, batch)
 
     def _asking(self, request_id: str) -> tuple[LiveJob | None, str]:
         """The job and the replica behind a request that still waits."""
@@ -261,8 +324,12 @@ class Asking(ABC):
         if after == before or not _is_worth_telling(before, after, now):
             return
         record.guaranteed_by = after
+        cause = _REQUEST.sub(r"job \1", revision.cause)
+        job.unpromised.pop(key, None)
+        if after is None:
+            job.unpromised[key] = cause
         if before is not None:
-            self._tell_revision(job, key, before, after, _REQUEST.sub(r"job \1", revision.cause), batch)
+            self._tell_revision(job, key, before, after, cause, batch)
 
     def _tell_revision(
         self, job: LiveJob, key: str, before: float, after: float | None, cause: str, batch: Batch
@@ -282,19 +349,19 @@ class Asking(ABC):
         if after is None or after > before:
             self.event(job, batch, "promise-moved", key, message=_moved(before, after, cause))
 
-    def _expect(self, request_id: str, expected: Expectation, batch: Batch) -> None:
+    def _expect(self, request_id: str, expected: Expectation | None, batch: Batch) -> None:
         job, key = self._asking(request_id)
         if job is None:
             return
         record = job.promises.get(key)
         if record is None:
             record = job.promises[key] = PromiseRecord(job=job.id, key=key, given_at=self.clock())
-        latest = inf if record.guaranteed_by is None else record.guaranteed_by
-        record.expected_at, record.expected_p90 = min(expected.p50, latest), min(expected.p90, latest)
-        record.first_expected_at = record.first_expected_at or expected.p50
+        record.expected_at, record.expected_p90 = expected or (None, None)
+        record.first_expected_at = record.first_expected_at or record.expected_at
         batch.changes.promises[job.id, key] = record
 
     def _forget_promise(self, job: LiveJob, key: str, batch: Batch) -> None:
+        job.unpromised.pop(key, None)
         if job.promises.pop(key, None) is not None:
             batch.changes.promises[job.id, key] = None
 
@@ -307,7 +374,9 @@ class Asking(ABC):
             job.untils.pop(key, None)
             request_id = job.requests.pop(key, None)
             if request_id is not None:
-                self.planning.give_back(request_id, None if is_untaken else allocation)
+                # How long somebody let it run says nothing of how long it would have run.
+                learn = not job.conductor.cancelled
+                self.planning.give_back(request_id, None if is_untaken else allocation, learn=learn)
         elif not is_untaken:
             line.give_back(allocation)
 
@@ -316,6 +385,17 @@ def _looks_around(unit: Unit) -> bool:
     """Whether where its copies go depends on where others are."""
     placement = unit.policies.placement
     return placement is not None and bool(placement.near or placement.apart or placement.spread)
+
+
+def _start_window(job: LiveJob) -> dict[str, float]:
+    """Between which moments the first of a job may start; whatever follows may at any time."""
+    conductor = job.conductor
+    if conductor.has_begun:
+        return {}
+    bounds = {"earliest": conductor.earliest}
+    if sum(unit.replicas for unit in job.plan.askers()) == 1:
+        bounds["latest"] = conductor.latest  # of several any may be the first, and the others come later
+    return {name: at for name, at in bounds.items() if at is not None}
 
 
 def _is_worth_telling(before: float | None, after: float | None, now: float) -> bool:

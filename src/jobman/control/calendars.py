@@ -6,12 +6,13 @@ Decides and remembers; writes nothing. Whoever leads commits a record, and then 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime, timedelta
 
 import msgspec
 
 from jobman.control.administration import CalendarEntry, NewEntry
+from jobman.control.overbooking import Shortage, shortage
 from jobman.control.refusals import Refusal
 from jobman.control.store.records import CalendarRecord
 from jobman.plan.nodes import ClusterNode
@@ -41,6 +42,7 @@ log = logging.getLogger("jobman.calendar")
 LOOK_AHEAD = 366 * DAY
 """How far clashes are looked for."""
 _WORDS = {"maintenance": "window of maintenance", "reservation": "reservation"}
+_LISTS = {"reservation": "jobman reserve list", "": "jobman maintenance list"}
 
 
 class Calendars:
@@ -67,6 +69,23 @@ class Calendars:
         self._records.pop(name, None)
         self._definitions.pop(name, None)
 
+    def choose(self, block: str, nodes: Iterable[str], known: Iterable[str]) -> CalendarRecord | None:
+        """The record to commit when nodes were chosen for a block; of others it keeps what is still known."""
+        record = self._records.get(block.partition("/")[0])
+        if record is not None:
+            kept = {name: record.chosen[name] for name in known if name in record.chosen}
+            record.chosen = {**kept, block: fold_names(nodes)}
+        return record
+
+    def as_chosen(self, block: Block, nodes: Collection[str]) -> Block:
+        """A block that counts nodes with those that were chosen for it, if they are all still there."""
+        record = self._records.get(block.definition)
+        text = record.chosen.get(block.name) if record is not None else None
+        names = expand_list(text) if text else None
+        if block.count is None or names is None or not all(name in nodes for name in names):
+            return block
+        return msgspec.structs.replace(block, nodes=names, count=None)
+
     def find(self, name: str, kind: str | None = None) -> CalendarRecord:
         """The record of this name and kind, or a refusal."""
         record = self._records.get(name)
@@ -74,9 +93,8 @@ class Calendars:
             known = [each.name for each in self._records.values() if kind in (None, each.kind)]
             meant = closest(name, known)
             what = _WORDS.get(kind or "", "entry of the calendar")
-            raise Refusal(
-                "no-such-entry", f"There is no {what} {name}.", f"Did you mean {meant}?" if meant else ""
-            )
+            advice = f"Did you mean {meant}?" if meant else f"{_LISTS.get(kind or '', _LISTS[''])} shows all."
+            raise Refusal("no-such-entry", f"There is no {what} {name}.", advice)
         return record
 
     # -- blocks ------------------------------------------------------------------------------------------
@@ -103,7 +121,7 @@ class Calendars:
             for block in occurrences(definition, since, until)
         ]
 
-    def refuse_stranger(self, reservation: str, user: str, account: str, now: float) -> None:
+    def refuse_stranger(self, reservation: str, user: str, accounts: Sequence[str], now: float) -> None:
         """Refuse somebody who asks for a reservation that is not there, is over, or is not for them."""
         record = self.find(reservation.partition("/")[0], "reservation")
         coming = upcoming(self._definitions[record.name], now)
@@ -111,9 +129,14 @@ class Calendars:
             raise Refusal(
                 "wrong-state", f"The reservation {reservation} is over.", "Submit the job without it."
             )
-        if not coming[0].admits(record.name, user, account):
+        if not any(coming[0].admits(record.name, user, account) for account in accounts):
             advice = "Whoever made it can add you; jobman reserve list shows for whom it is."
             raise Refusal("forbidden", f"The reservation {reservation} is not for {user}.", advice)
+
+    def is_over(self, reservation: str, now: float) -> bool:
+        """Whether a reservation will not come again; one that was removed may be made anew."""
+        definition = self._definitions.get(reservation)
+        return definition is not None and is_over(definition, now)
 
     # -- answers -----------------------------------------------------------------------------------------
 
@@ -162,6 +185,7 @@ class Calendars:
         self._refuse_double(definition, now)
         _refuse_misfit(definition, nodes)
         notes = self._clashes(definition, now)
+        self._refuse_overbooking(definition, now, nodes)
         record = CalendarRecord(
             name=definition.name,
             kind=wanted.kind,
@@ -194,8 +218,30 @@ class Calendars:
                 raise Refusal(
                     "wrong-state", f"{definition.name} meets {words}.", "Take other nodes or times."
                 )
-            notes.append(f"it meets {words}; maintenance goes first")
+            both = isinstance(definition, Window) and isinstance(other, Window)
+            notes.append(f"it meets {words}" + ("" if both else "; maintenance goes first"))
         return notes
+
+    def _refuse_overbooking(self, definition: Definition, now: float, nodes: Sequence[ClusterNode]) -> None:
+        if not isinstance(definition, Reservation):
+            return
+        others = [
+            other
+            for other in self._definitions.values()
+            if isinstance(other, Reservation) and other.name != definition.name
+        ]
+        short = shortage(definition, others, nodes, now, now + LOOK_AHEAD)
+        if short is not None:
+            raise Refusal(
+                "wrong-state",
+                f"{definition.name} wants more nodes than there are: {_left(short, definition.zone)}.",
+                "Take fewer nodes or other times; jobman reserve list shows what is reserved.",
+            )
+
+
+def _left(short: Shortage, zone: str) -> str:
+    left = {0: "no node is", 1: "1 node is"}.get(short.left, f"{short.left} nodes are")
+    return f"at {wall_of(short.at, zone):%Y-%m-%d %H:%M} {left} not reserved"
 
 
 def definition_of(record: CalendarRecord) -> Definition:
@@ -228,7 +274,12 @@ def _refuse_misfit(definition: Definition, nodes: Sequence[ClusterNode]) -> None
         fitting = sum(mismatch(node, definition.requires, {}) is None for node in nodes)
         if definition.count > fitting:
             facts = f" with {listing(definition.requires)} as required" if definition.requires else ""
-            raise Refusal("does-not-fit", f"There are {fitting} nodes{facts}, not {definition.count}.")
+            there = "is 1 node" if fitting == 1 else f"are {fitting or 'no'} nodes"
+            raise Refusal(
+                "does-not-fit",
+                f"There {there}{facts}, not {definition.count}.",
+                "Take fewer nodes, or those with other facts; jobman nodes shows what there is.",
+            )
 
 
 # -- from a request to a definition --------------------------------------------------------------------------

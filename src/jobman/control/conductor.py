@@ -24,9 +24,12 @@ TIMEOUT = "timeout"
 CANCELLED = "cancelled"
 UNHEALTHY = "unhealthy"
 SUSPENDED = "suspended"
+PREEMPTED = "preempted"
 SERVICE_ENDS = "its scope is over"
 LATE = "it did not start within its window"
 _LONGEST_REST = 300.0
+_TO_COME_BACK = (SUSPENDED, PREEMPTED)
+"""Why something is stopped that is not at its end: it is started again, and that is not counted."""
 
 
 class Conductor(Books):
@@ -57,6 +60,8 @@ class Conductor(Books):
         self.restart_at: float | None = None
         self.verdict: State | None = None
         self.has_begun = False
+        self.asks_ahead = False
+        """Whether whoever is asked for resources knows of `earliest`, and can be asked before that."""
         self._requests: list[h.Request] = []
 
     # -- looking ----------------------------------------------------------------------------------
@@ -104,8 +109,10 @@ class Conductor(Books):
                 self.restart_at = None
                 self._end_scope(self.root, also_cleanup=not self.attempts)
                 self._ending[id(self.root)] = self.root
-            case h.Displaced(replica=key):
-                self._displace(self.replica(key))
+            case h.Displaced(replica=key, why=why):
+                self._displace(self.replica(key), why)
+            case h.TurnedAway(replica=key, reason=reason):
+                self._turn_away(self.replica(key), reason)
             case h.Extended(seconds=seconds, unit=unit):
                 self._extend(seconds, unit)
             case h.Started() | h.PassedStart() | h.BecameReady() | h.BecameUnhealthy() | h.Ended():
@@ -209,7 +216,7 @@ class Conductor(Books):
             self._failed(replica, Failure(why, failure.exit_code if failure else None))
         elif why == SERVICE_ENDS:
             self._change(replica, State.SUCCEEDED)
-        elif why == SUSPENDED and failure is not None:
+        elif why in _TO_COME_BACK and failure is not None:
             self._rest(replica, self._now)
         elif why is not None:
             self._change(replica, State.SUCCEEDED if failure is None else State.CANCELLED)
@@ -237,10 +244,16 @@ class Conductor(Books):
             self._fail(replica, failure)
             self._spread(replica, decision)
 
+    def _turn_away(self, replica: Replica, reason: str) -> None:
+        """To try again would be of no use, whatever its rules say."""
+        if replica.state is State.QUEUED:
+            self._requests.append(h.Withdraw(replica.key))
+            replica.exit_code, replica.reason = None, reason
+            self._fail(replica, Failure(reason))
+
     def _fail(self, replica: Replica, failure: Failure) -> None:
         self._change(replica, State.FAILED)
-        inside = replica.scope.failure if replica.scope is not None else None
-        cause = inside or (replica.key, failure)
+        cause = _cause_of(replica, failure)
         replica.run.failure = replica.run.failure or cause
         self.first_failure = self.first_failure or cause
 
@@ -267,7 +280,7 @@ class Conductor(Books):
             self.root.failure = self.root.failure or replica.run.failure
             self._end_scope(self.root)
         elif decision.action == "restart-group" and owner is not None:
-            owner.restarting = "failure"
+            owner.restarting = _cause_of(replica)[1].reason
             scope = replica.run.scope
             scope.failure = scope.failure or replica.run.failure
             self._end_scope(replica.run.scope, also_cleanup=True)
@@ -309,7 +322,9 @@ class Conductor(Books):
                 self._end_scope(replica.scope)
             else:
                 self._requests.append(h.Stop(replica.key, replica.attempt, why))
-        elif replica.state is State.STOPPING and (replica.stopping_for == SUSPENDED or why == SERVICE_ENDS):
+        elif replica.state is State.STOPPING and (
+            replica.stopping_for in _TO_COME_BACK or why == SERVICE_ENDS
+        ):
             # It was to come back, and now it is not.
             replica.stopping_for = why
             self._touch(replica)
@@ -328,20 +343,20 @@ class Conductor(Books):
             if replica.run.unit.policies.suspend == "freeze":
                 self._freeze(replica)
             else:
-                self._requeue(replica)
+                self._requeue(replica, SUSPENDED)
 
-    def _displace(self, replica: Replica) -> None:
+    def _displace(self, replica: Replica, why: str) -> None:
         if replica.state in (State.STARTING, State.RUNNING):
-            self._requeue(replica)
+            self._requeue(replica, why)
 
-    def _requeue(self, replica: Replica) -> None:
+    def _requeue(self, replica: Replica, why: str) -> None:
         """Stop something that is to come back."""
         if replica.run.unit.kind == "group":
-            replica.restarting = SUSPENDED
+            replica.restarting = why
             self._touch(replica)
             self._end_scope(replica.scope or self.root, also_cleanup=True)
         else:
-            self._stop(replica, SUSPENDED)
+            self._stop(replica, why)
 
     def _outermost(self) -> Iterator[Replica]:
         """Running replicas that suspending concerns; a group that is requeued goes as a whole."""
@@ -506,7 +521,9 @@ class Conductor(Books):
         if self.held:
             return False
         too_early = self.earliest is not None and not self.has_begun and self._now < self.earliest
-        return not too_early and self.open_gates.issuperset(self.plan.policies.gates)
+        if too_early and (run.unit.local or not self.asks_ahead):
+            return False
+        return self.open_gates.issuperset(self.plan.policies.gates)
 
     def _start_waiting(self, run: Run) -> None:
         wanted = run.count(State.WAITING)
@@ -571,12 +588,12 @@ class Conductor(Books):
     def _group_over(self, owner: Replica, scope: Scope) -> None:
         if owner.state not in LIVE:
             return
-        self._requests.append(h.GiveBack(owner.key))
         outcome = outcome_of_scope(scope, self.edges)
+        self._requests.append(h.GiveBack(owner.key, self._blame(owner, scope, outcome)))
         policies = owner.run.unit.policies
         restarting, owner.restarting = owner.restarting, None
         if restarting is not None and owner.stopping_for is None:
-            counted = restarting != SUSPENDED
+            counted = restarting not in _TO_COME_BACK
             if not counted or owner.retries < limit_of(policies):
                 pause = delay(policies.retries, owner.retries) if counted and policies.retries else 0.0
                 owner.retries += counted
@@ -593,6 +610,18 @@ class Conductor(Books):
         else:
             code = None if scope.failure is None else scope.failure[1].exit_code
             self._over(owner, None if outcome is State.SUCCEEDED else Failure("exit", code))
+
+    def _blame(self, owner: Replica, scope: Scope, outcome: State) -> str:
+        """How that failed inside a group which ended it; nothing where the group ends for another reason."""
+        if owner.stopping_for is None and owner.restarting is not None:
+            return owner.restarting
+        cause = None
+        if owner.stopping_for is None and outcome is State.FAILED:
+            cause = scope.failure or next((run.failure for run in scope.order if run.failure), None)
+        elif owner.stopping_for == CANCELLED and self.root.failure is not None:
+            # What failed in it took the whole job with it, and so the group.
+            cause = self.root.failure if self.root.failure[0].startswith(scope.prefix) else None
+        return "" if cause is None else cause[1].reason
 
     @property
     def failure(self) -> Cause | None:
@@ -618,6 +647,12 @@ class Conductor(Books):
             return
         self.outcome = outcome
         self._requests.append(h.Finish(outcome))
+
+
+def _cause_of(replica: Replica, failure: Failure | None = None) -> Cause:
+    """What a replica failed of: of a group, what failed inside it."""
+    inside = replica.scope.failure if replica.scope is not None else None
+    return inside or (replica.key, failure or Failure(replica.reason, replica.exit_code))
 
 
 def _has_ready_check(unit: Unit) -> bool:

@@ -4,22 +4,23 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from math import inf
 
 import msgspec
 
 from jobman.control import answers
 from jobman.control.floor import Floor, moment_of
 from jobman.control.live import LiveJob
-from jobman.control.planning import FAR
 from jobman.control.reasons import explain, held_by_services
-from jobman.control.store.records import JobRecord
+from jobman.control.store.records import JobRecord, PromiseRecord
 from jobman.control.store.store import Store
-from jobman.plan.model import Plan
+from jobman.control.time_limits import FAR, limit_of
+from jobman.plan.model import Plan, Unit
 from jobman.plan.wording import format_duration
 from jobman.sched.planner import Planner
 from jobman.sched.requests import Promise, Request
 from jobman.sched.suggestions import Suggestion, suggest
-from jobman.sched.whys import Kind, Why, why
+from jobman.sched.whys import Kind, Why, unpromised, why
 
 _MOST_REVISIONS = 5
 _MOST_LOOKED_AT = 20
@@ -34,6 +35,7 @@ class _View(msgspec.Struct):
     why: Why
     factors: list[answers.Factor]
     total: float
+    unpromised: str = ""
 
 
 class Explanation:
@@ -59,11 +61,13 @@ class Explanation:
         found = explain(job, self._floor.line_of, lambda key: self._words(key, by_key), self._now)
         if by_key:
             first, view = min(by_key.items(), key=lambda item: item[1].promise.position)
-            found.estimate = self._estimate(first, view.promise)
+            found.estimate = self._estimate(first, view)
             found.position, found.queue = view.promise.position, view.promise.queue
-            found.priority, found.factors = view.total, view.factors
+            queue = planning.scheduling.queue(view.promise.queue)
+            if queue is None or not queue.is_interactive:  # in strict order priorities count for nothing
+                found.priority, found.factors = view.total, view.factors
             if not found.suggestion:
-                found.suggestion = await self._suggestion(asked[first], view.promise)
+                found.suggestion = await self._suggestion(first, asked[first], view.promise)
         found.revisions = await asyncio.to_thread(self._revisions)
         return found
 
@@ -81,7 +85,11 @@ class Explanation:
                 answers.Factor(name=name, raw=part.raw, weight=part.weight, contribution=part.contribution)
                 for name, part in factors.parts.items()
             ]
-            views[request.id] = _View(promise, why(planner, request.id, self._now), parts, factors.total)
+            reason = ""
+            if _near(promise.guaranteed_by, self._now) is None:
+                reason = unpromised(planner, request, self._now)
+            found = why(planner, request.id, self._now)
+            views[request.id] = _View(promise, found, parts, factors.total, reason)
         return views
 
     def _words(self, key: str, views: dict[str, _View]) -> tuple[Kind, str]:
@@ -92,22 +100,26 @@ class Explanation:
             return "resources", "it is about to be planned"
         return view.why.kind, view.why.message + held_by_services(self._job)
 
-    def _estimate(self, key: str, promise: Promise) -> answers.Estimate:
+    def _estimate(self, key: str, view: _View) -> answers.Estimate:
         """What one who waits is told."""
-        record = self._job.promises.get(key)
+        record, promise = self._job.promises.get(key), view.promise
         return answers.Estimate(
             job=self._job.id,
             replica=key,
             guaranteed_by=_near(promise.guaranteed_by, self._now),
+            unpromised=view.unpromised,
             expected_at=record.expected_at if record is not None else None,
             expected_p90=record.expected_p90 if record is not None else None,
             position=promise.position,
             queue=promise.queue,
         )
 
-    async def _suggestion(self, request: Request, promise: Promise) -> str:
+    async def _suggestion(self, key: str, request: Request, promise: Promise) -> str:
         """The best of the variants that were tried."""
-        tried = await self._floor.planning.ask(lambda planner: suggest(planner, request, self._now))
+        unit = self._job.unit_of(key)
+        tried = await self._floor.planning.ask(
+            lambda planner: _suggestions(self._floor, planner, unit, request, self._now)
+        )
         return best_of(tried, promise.guaranteed_by, self._now)
 
     def _revisions(self) -> list[answers.Revision]:
@@ -135,13 +147,15 @@ def estimate_of(floor: Floor, job_id: str) -> answers.Estimate | None:
     job = floor.jobs.get(job_id)
     if job is None or job.allocations or job.record.state != "waiting":
         return answers.Estimate(job=job_id, starts_now=True)
-    record = next(iter(job.promises.values()), None)
-    if record is None:
+    key = next(iter((*job.promises, *job.unpromised)), None)
+    if key is None:
         return None
+    record = job.promises.get(key) or PromiseRecord(job=job_id, key=key, given_at=floor.clock())
     return answers.Estimate(
         job=job_id,
-        replica=record.key,
+        replica=key,
         guaranteed_by=record.guaranteed_by,
+        unpromised=job.unpromised.get(key, "") if record.guaranteed_by is None else "",
         expected_at=record.expected_at,
         expected_p90=record.expected_p90,
         position=floor.planning.positions.get(job.requests.get(record.key, ""), record.position),
@@ -152,19 +166,24 @@ def estimate_of(floor: Floor, job_id: str) -> answers.Estimate | None:
 async def try_out(floor: Floor, record: JobRecord, plan: Plan) -> answers.Estimate:
     """When the first replica of a job would start, and what would make that sooner; changes nothing."""
     now = floor.clock()
-    unit = next((unit for unit in plan.units if unit.parent is None and unit.alternatives), None)
+    unit = next(plan.askers(), None)
     if unit is None:
         return answers.Estimate(job=record.id, starts_now=True)
     request = floor.outline(record, unit)
+    closed = _closed(plan, unit)
+    if closed:
+        return answers.Estimate(job=record.id, replica=f"{unit.id}.0", queue=request.queue, unpromised=closed)
     if plan.start is not None and (earliest := moment_of(plan.start.earliest, now)) is not None:
         request = msgspec.structs.replace(request, earliest=earliest)
 
-    def ask(planner: Planner) -> tuple[Promise, list[Suggestion]]:
+    def ask(planner: Planner) -> tuple[Promise, list[Suggestion], str]:
         promise = planner.try_out(request, now)
         is_now = promise.guaranteed_by is not None and promise.guaranteed_by <= now
-        return promise, [] if is_now else suggest(planner, request, now)
+        tried = [] if is_now else _suggestions(floor, planner, unit, request, now)
+        is_known = _near(promise.guaranteed_by, now) is not None
+        return promise, tried, "" if is_known else unpromised(planner, request, now)
 
-    promise, tried = await floor.planning.ask(ask)
+    promise, tried, reason = await floor.planning.ask(ask)
     by = _near(promise.guaranteed_by, now)
     expected = await floor.planning.expect(request, by, now)
     return answers.Estimate(
@@ -172,12 +191,32 @@ async def try_out(floor: Floor, record: JobRecord, plan: Plan) -> answers.Estima
         replica=f"{unit.id}.0",
         starts_now=by is not None and by <= now,
         guaranteed_by=by,
+        unpromised=reason,
         expected_at=expected.p50 if expected is not None else None,
         expected_p90=expected.p90 if expected is not None else None,
         position=promise.position,
         queue=promise.queue,
         suggestion=best_of(tried, by, now),
     )
+
+
+def _suggestions(
+    floor: Floor, planner: Planner, unit: Unit, request: Request, now: float
+) -> list[Suggestion]:
+    """Variants in the terms of the document: its time limits have neither grace nor margin in them."""
+    scheduling = floor.planning.scheduling
+    duration = unit.duration if unit.duration is not None else scheduling.default_duration
+    duration = None if duration == inf else duration
+    beside = limit_of(0.0, unit.policies.grace, scheduling)
+    return suggest(planner, request, now, duration=duration, beside=beside)
+
+
+def _closed(plan: Plan, unit: Unit) -> str:
+    """What somebody has to do before a job may start at all."""
+    gates = [*plan.policies.gates, *unit.policies.gates]
+    if gates:
+        return f"its gate {gates[0]} is closed"
+    return "it is held" if plan.policies.hold or unit.policies.hold else ""
 
 
 def _near(moment: float | None, now: float) -> float | None:

@@ -18,7 +18,7 @@ from jobman.control.accounting.book import Book, Grant
 from jobman.control.asking import Asking
 from jobman.control.batch import Batch
 from jobman.control.causes import Failure
-from jobman.control.conductor import UNHEALTHY, Conductor
+from jobman.control.conductor import PREEMPTED, UNHEALTHY, Conductor
 from jobman.control.line import Ask, Line
 from jobman.control.live import LiveJob
 from jobman.control.planning import Planning
@@ -60,20 +60,25 @@ class Floor(Asking):
         clock: Callable[[], float],
         scheduling: Scheduling | None = None,
         book: Book | None = None,
-        past: Iterable[PastRun] = (),
+        past: Callable[[], Iterable[PastRun]] = tuple,
     ) -> None:
         self.host = host
         self.clock = clock
         self.jobs: dict[str, LiveJob] = {}
         self.nodes = {node.name: node for node in host.nodes()}
-        self.planning = Planning(list(self.nodes.values()), scheduling or Scheduling(), past)
+        accounts = None if book is None else book.accounts
+        self.planning = Planning(list(self.nodes.values()), scheduling or Scheduling(), past, accounts)
         self.book = book or Book(Accounting(), self.planning.accounts)
         self._dues: list[tuple[float, str]] = []
         self._with_lines: dict[str, LiveJob] = {}
         """Jobs that have lines of their own."""
+        self._heard_of = ""
+        """The replica whose end is being told: a group around it ended with it, however late that is told."""
         self._asked = 0
         self._job_number = numbers.job
         self._event_number = numbers.event
+        self.is_over = lambda _reservation: False
+        self.keep_chosen = lambda _chosen, _batch: None
 
     # -- entering ---------------------------------------------------------------------------------
 
@@ -89,6 +94,8 @@ class Floor(Asking):
     ) -> None:
         self._job_number += 1
         record.number = self._job_number
+        if not record.options.get("virtual"):
+            record.queue = record.queue or self.planning.scheduling.default_queue
         start = plan.start
         conductor = Conductor(
             plan,
@@ -109,6 +116,7 @@ class Floor(Asking):
         if record.options.get("virtual"):
             job.line = Line(Pool(nodes), strict=True)
             self._with_lines[job.id] = job
+        conductor.asks_ahead = job.line is None
         self.jobs[record.id] = job
         return job
 
@@ -170,8 +178,8 @@ class Floor(Asking):
                 batch.acts.append(("thaw", (job.id, key, attempt), ()))
             case h.Prolong(replica=key, attempt=attempt, seconds=seconds):
                 batch.acts.append(("prolong", (job.id, key, attempt), (seconds,)))
-            case h.GiveBack(replica=key):
-                self._give_back(job, key, batch)
+            case h.GiveBack(replica=key, reason=reason):
+                self._give_back(job, key, reason, batch)
             case h.Finish(outcome=outcome):
                 self._finish(job, outcome, batch)
 
@@ -187,14 +195,9 @@ class Floor(Asking):
 
     def peers(self, job: LiveJob) -> tuple[base.Peer, ...]:
         """What runs in a job and in those it is connected with."""
-        peers = list(job.peers.values())
-        for name in job.connected():
-            for other in self.jobs.values():
-                if other is not job and name in (other.id, other.record.name):
-                    peers += other.peers.values()
-        return tuple(peers)
+        return tuple(peer for each in (job, *self.connected(job)) for peer in each.peers.values())
 
-    def _give_back(self, job: LiveJob, key: str, batch: Batch) -> None:
+    def _give_back(self, job: LiveJob, key: str, reason: str, batch: Batch) -> None:
         known = job.allocations.pop(key, None)
         if job.lines.pop(key, None) is not None and not job.lines and job.line is None:
             self._with_lines.pop(job.id, None)
@@ -205,12 +208,16 @@ class Floor(Asking):
         self._place_again(job)
         ended = job.attempts.get(key)
         over = ended is not None and ended.attempt == attempt and ended.ended_at is not None
-        at = ended.ended_at if ended is not None and over and ended.ended_at is not None else self.clock()
+        now = self.clock()
+        at = ended.ended_at if ended is not None and over and ended.ended_at is not None else now
+        if self._heard_of.startswith(f"{key}/"):
+            at = job.last_end_in(key)
         before = len(batch.changes.slices)
-        self.book.returned(job.id, key, attempt, at, ended.reason if over and ended else "", batch.changes)
+        reason = ended.reason if over and ended else reason
+        self.book.returned(job.id, key, attempt, at, reason, batch.changes)
         self.planning.charged(batch.changes.slices[before:])
         record = self._allocation_record(job, key, attempt, allocation)
-        record.returned_at = self.clock()
+        record.returned_at = now
         batch.changes.allocations[job.id, key, attempt] = record
 
     def _finish(self, job: LiveJob, outcome: str, batch: Batch) -> None:
@@ -325,6 +332,8 @@ class Floor(Asking):
         why = job.conductor.replica(report.key).stopping_for
         if why == UNHEALTHY:
             record.reason, record.message = why, job.complaints.pop(report.key, "")
+        elif why == PREEMPTED and report.reason:
+            record.reason = why
         batch.changes.attempts[job.id, report.key, report.attempt] = record
         self._keep_outputs(job, report.key, report.attempt, report.outputs, batch, ended=True)
         for note in report.notes:
@@ -333,7 +342,9 @@ class Floor(Asking):
         failure = Failure(report.reason, report.exit_code) if report.reason else None
         if report.reason not in _NEVER_BEGAN:
             self.take(job.id, h.Started(report.key, report.attempt), batch)
+        self._heard_of = report.key
         self.take(job.id, h.Ended(report.key, report.attempt, failure), batch)
+        self._heard_of = ""
 
     # -- lines ------------------------------------------------------------------------------------
 
@@ -366,11 +377,12 @@ class Floor(Asking):
     ) -> None:
         attempt = job.conductor.replica(key).attempt + 1
         self.hold_for(job, key, attempt, allocation)
-        record = self._allocation_record(job, key, attempt, allocation)
-        record.given_at = record.given_at if at is None else at
-        batch.changes.allocations[job.id, key, attempt] = record
+        given_at = self.clock() if at is None else at
         if job.line is None:
-            self.book.given(self.grant(job, key, attempt, allocation, record.given_at))
+            self.book.given(self.grant(job, key, attempt, allocation, given_at))
+        record = self._allocation_record(job, key, attempt, allocation)
+        record.given_at = given_at
+        batch.changes.allocations[job.id, key, attempt] = record
         self.take(job.id, h.Granted(key), batch)
 
     def grant(self, job: LiveJob, key: str, attempt: int, allocation: Allocation, at: float) -> Grant:
@@ -388,13 +400,17 @@ class Floor(Asking):
     def _allocation_record(
         self, job: LiveJob, key: str, attempt: int, allocation: Allocation
     ) -> AllocationRecord:
-        return AllocationRecord(
+        record = AllocationRecord(
             job=job.id,
             key=key,
             attempt=attempt,
             given_at=self.clock(),
             allocation=msgspec.to_builtins(allocation),
         )
+        price = self.book.price((job.id, key, attempt))
+        if price is not None:
+            record.allocation["price"] = price
+        return record
 
     # -- records ----------------------------------------------------------------------------------
 
@@ -496,9 +512,16 @@ class Floor(Asking):
         """End jobs that may not run on, in peace."""
         for job_id, why in lost.items():
             job = self.jobs.get(job_id)
-            if job is not None:
+            if job is not None and not job.conductor.cancelled:
                 self.event(job, batch, PERMISSION_LOST, message=why)
                 self.take(job_id, h.Cancelled(), batch)
+
+    def _is_stopped(self, job: LiveJob, batch: Batch) -> bool:
+        """End a job that lost, while it waited, what it needs to run; what cleans up after it still runs."""
+        why = None if job.conductor.cancelled else self.book.why_not(job.record)
+        if why is not None:
+            self.stop_losers({job.id: why}, batch)
+        return why is not None
 
     def ring(self, batch: Batch) -> None:
         """Tell every job whose time has come that time has passed, and charge what is held."""
@@ -515,6 +538,8 @@ class Floor(Asking):
             self.take(job_id, h.Tick(), batch)
             if job.conductor.frozen:
                 self._displace_frozen(job, batch)
+            if job.record.options.get("reservation"):
+                self.turn_away(job, batch)
 
 
 def moment_of(moment: Moment | None, submitted_at: float) -> float | None:

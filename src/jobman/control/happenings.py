@@ -74,6 +74,14 @@ class Displaced(Happening, frozen=True, tag=True):
     """A replica must leave its nodes, through no fault of its own: it asks again for others."""
 
     replica: str
+    why: str = "suspended"
+
+
+class TurnedAway(Happening, frozen=True, tag=True):
+    """A replica that asked for resources will never be given them, and why: it fails without an attempt."""
+
+    replica: str
+    reason: str
 
 
 class Cancelled(Happening, frozen=True, tag=True):
@@ -144,6 +152,8 @@ class GiveBack(Request, frozen=True, tag=True):
     """The resources of a replica are free again."""
 
     replica: str
+    reason: str = ""
+    """Of a group: how that failed inside it which ended it. Attempts of tasks tell for themselves."""
 
 
 class Finish(Request, frozen=True, tag=True):

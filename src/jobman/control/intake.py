@@ -46,13 +46,15 @@ class Admitted(msgspec.Struct, kw_only=True):
 class Intake:
     """Reads submissions and refuses what cannot run here."""
 
-    def __init__(self, store: Store, host: Host, settings: SettingsShelf) -> None:
+    def __init__(
+        self, store: Store, host: Host, settings: SettingsShelf, default_duration: float | None = None
+    ) -> None:
         self._store = store
         self._host = host
         self.settings = settings
         self._reader = Reader()
         self._fitting = Fitting(list(host.nodes()))
-        self._default_duration = settings.scheduling().default_duration
+        self._default_duration = default_duration
 
     def admit(self, submission: answers.Submission, owner: str) -> Admitted:
         """Everything that has to be right before a job is entered; raises a Refusal."""

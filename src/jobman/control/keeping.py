@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from jobman.control.causes import Failure
+from jobman.control.causes import Cause, Failure
 from jobman.control.conductor import Conductor
 from jobman.control.runs import Replica, Run, Scope
 from jobman.control.states import State
@@ -36,8 +36,7 @@ def job_state(conductor: Conductor) -> dict[str, Any]:
     state["root"] = [conductor.root.failed, conductor.root.stopping]
     state["done"] = sorted(conductor.done)
     if conductor.root.failure is not None:
-        key, failure = conductor.root.failure
-        state["failure"] = [key, failure.reason, failure.exit_code]
+        state["failure"] = _plain(conductor.root.failure)
     return state
 
 
@@ -60,7 +59,7 @@ def replica_record(replica: Replica, job: str) -> ReplicaRecord:
     """A replica, with the flags of its scope if it has one."""
     life = {name: value for name, idle in _LIFE.items() if (value := getattr(replica, name)) != idle}
     if replica.scope is not None:
-        life["scope"] = [replica.scope.failed, replica.scope.stopping]
+        life["scope"] = [replica.scope.failed, replica.scope.stopping, *_plain(replica.scope.failure)]
     return ReplicaRecord(
         job=job,
         key=replica.key,
@@ -92,8 +91,7 @@ def restore(
     conductor.open_gates = set(known.get("open_gates", ()))
     conductor.verdict = _state(known.get("verdict"))
     if "failure" in known:
-        key, reason, exit_code = known["failure"]
-        conductor.root.failure = (key, Failure(reason, exit_code))
+        conductor.root.failure = _cause(known["failure"])
     if job.state in ("succeeded", "failed", "cancelled"):
         conductor.outcome = State(job.state)
     conductor.root.failed, conductor.root.stopping = known.get("root", (False, False))
@@ -138,8 +136,17 @@ def _bring_back(
         conductor.first_failure = conductor.first_failure or run.failure
     if "scope" in record.life:
         replica.scope = conductor.open(replica)
-        replica.scope.failed, replica.scope.stopping = record.life["scope"]
+        replica.scope.failed, replica.scope.stopping, *failure = record.life["scope"]
+        replica.scope.failure = _cause(failure)
         _bring_back_runs(replica.scope, runs)
+
+
+def _plain(cause: Cause | None) -> list[Any]:
+    return [] if cause is None else [cause[0], cause[1].reason, cause[1].exit_code]
+
+
+def _cause(known: Sequence[Any]) -> Cause | None:
+    return (known[0], Failure(*known[1:])) if known else None
 
 
 def _state(text: str | None) -> State | None:

@@ -47,7 +47,7 @@ class Life:
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, lambda: self._desk.begin_stop(farewell=True))
-        loop.add_signal_handler(signal.SIGHUP, lambda: None)
+        loop.add_signal_handler(signal.SIGHUP, self._director.reread)
         watches = [asyncio.ensure_future(watch) for watch in (self._watch(), self._end_with_director())]
         try:
             await listener.listen()

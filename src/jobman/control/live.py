@@ -45,6 +45,8 @@ class LiveJob:
         """What its replicas have asked the planner for or hold by it: the request of each, by key."""
         self.promises: dict[str, PromiseRecord] = {}
         """What those who wait were told about their start, by key."""
+        self.unpromised: dict[str, str] = {}
+        """Why those who wait could not be promised one, by key."""
         self.untils: dict[str, float] = {}
         """By when the planner counts on having back what its replicas hold, by key."""
         self.looking: str | None = None
@@ -67,6 +69,11 @@ class LiveJob:
 
     def unit_of(self, key: str) -> Unit:
         return self.conductor.replica(key).run.unit
+
+    def last_end_in(self, group: str) -> float:
+        """When the last attempt inside a group ended."""
+        inside = (one for key, one in self.attempts.items() if key.startswith(f"{group}/"))
+        return max(one.ended_at or 0.0 for one in inside)
 
     def wanted(self, key: str) -> tuple[Alternatives, Wishes]:
         """What a replica asks for."""

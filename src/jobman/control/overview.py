@@ -5,9 +5,9 @@ from __future__ import annotations
 from jobman.control import answers
 from jobman.control.floor import Floor
 from jobman.control.live import LiveJob
-from jobman.control.planning import FAR
 from jobman.control.store.records import StateRecord
 from jobman.control.switches import Switches
+from jobman.control.time_limits import FAR
 from jobman.plan.model import Plan
 from jobman.plan.wording import format_duration
 from jobman.sched.requests import Promise, Request
@@ -47,6 +47,16 @@ def _reason(record: StateRecord | None) -> str:
     return f"by {record.by}" + (f": {record.reason}" if record.reason else "")
 
 
+def in_line(floor: Floor) -> list[int]:
+    """The numbers of the jobs that wait, in the order of their queues; who waits for no nodes is last."""
+    by_request = (
+        floor.jobs.get(request_id.partition(":")[0]) for request_id in list(floor.planning.positions)
+    )
+    jobs = {job.id: job for job in by_request if job is not None}
+    jobs |= {job.id: job for job in list(floor.jobs.values()) if job.id not in jobs}
+    return [job.record.number for job in jobs.values() if job.record.state == "waiting"]
+
+
 async def queue(floor: Floor, owner: str) -> list[answers.QueueRow]:
     """Live jobs by flavor, with when another of each kind could start."""
     rows: dict[tuple[str | None, str], answers.QueueRow] = {}
@@ -73,7 +83,7 @@ async def _next_starts(floor: Floor, jobs: list[LiveJob]) -> dict[str, str]:
     now = floor.clock()
     asked: dict[str, Request] = {}
     for job in jobs:
-        unit = next((unit for unit in job.plan.units if unit.parent is None and unit.alternatives), None)
+        unit = next(job.plan.askers(), None)
         if unit is not None and job.line is None:
             asked[job.id] = floor.outline(job.record, unit)
     found = await floor.planning.ask(

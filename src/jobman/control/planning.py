@@ -14,13 +14,13 @@ import asyncio
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from math import inf
 from typing import NamedTuple, TypeVar
 
-from jobman.control.expectations import ASSUMED, Expectations
+from jobman.control.accounting.ledger import OUR_FAULT
+from jobman.control.expectations import Expectations
 from jobman.control.store.records import BalanceRecord, SliceRecord
 from jobman.control.store.views import PastRun
-from jobman.engines.local.orders import DEFAULT_GRACE
+from jobman.control.time_limits import FAR
 from jobman.plan.nodes import ClusterNode
 from jobman.plan.satisfy import piece_of
 from jobman.sched.accounts import AccountTree
@@ -35,10 +35,9 @@ from jobman.sched.queues import QueueState
 from jobman.sched.quotas import Quotas
 from jobman.sched.requests import Extension, Placed, Promise, Request, Revision, Start
 from jobman.sched.scheduling import Scheduling
+from jobman.sched.whys import in_the_way, unpromised
 
 log = logging.getLogger("jobman.planning")
-FAR = ASSUMED / 2
-"""A start as far away as that depends on something without a limit: nothing can be promised."""
 _MOST_PLACES = 1000
 _RESORT = 60.0
 """Seconds after which priorities are computed anew."""
@@ -53,11 +52,16 @@ class Outcome(NamedTuple):
     revisions: list[Revision]
     promises: dict[str, Promise]
     """What those are told who were planned for the first time, or anew."""
-    expected: dict[str, Expectation]
+    expected: dict[str, Expectation | None]
+    """What those are told to expect who came, and now and then everybody; None for nothing any more."""
     positions: dict[str, int]
     """The places of those who wait in their queues, from 1; only of the first where very many wait."""
     due: float | None
     """When to make a pass although nothing happens."""
+    chosen: dict[str, tuple[str, ...]]
+    """The nodes of reservations that only say how many they take, where these were chosen in this pass."""
+    unpromised: dict[str, str]
+    """Why some of those who came could not be promised anything."""
 
 
 class Planning:
@@ -67,11 +71,13 @@ class Planning:
         self,
         nodes: Sequence[ClusterNode],
         scheduling: Scheduling,
-        past: Iterable[PastRun] = (),
+        past: Callable[[], Iterable[PastRun]] = tuple,
+        accounts: AccountTree | None = None,
     ) -> None:
+        """`past` is asked in the planner's thread, when somebody waits for the first time."""
         self.pool = Pool(nodes)
         self.scheduling = scheduling
-        self.accounts = AccountTree(scheduling.accounts)
+        self.accounts = accounts or AccountTree(scheduling.accounts)
         self.quotas = Quotas(scheduling.queues, self.accounts, scheduling.default_queue)
         self.priorities = Priorities(scheduling, self.accounts, nodes)
         self.waiting: dict[str, Request] = {}
@@ -80,11 +86,12 @@ class Planning:
         self._planner = Planner(
             nodes, scheduling.queues, priority=self.priorities, bounds=self.quotas.bounds, firm=FAR
         )
-        usual = scheduling.queue("") or scheduling.queues[0]
-        self._expectations = Expectations(nodes, usual, past)
+        self._expectations = Expectations(nodes, scheduling, self.quotas.bounds, past)
         self._known: dict[str, Request] = {}
         self._running: dict[str, Request] = {}
         """What the planner knows, and of that what it has started; for its thread only."""
+        self._chosen: dict[str, tuple[str, ...]] = {}
+        self._came: list[Request] = []
         self._notes: list[Callable[[float], None]] = []
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="planner")
         self._pass_under_way: asyncio.Future[Outcome] | None = None
@@ -101,9 +108,11 @@ class Planning:
             self.priorities.charge(account, owner, units, now)
 
     def charged(self, slices: Iterable[SliceRecord]) -> None:
-        """Slices count against budgets."""
+        """Slices count against budgets; what was not somebody's fault counts for no fair share either."""
         for each in slices:
             self.quotas.spend(each.queue, each.account, each.owner, each.units)
+            if each.kind == "refund" and each.reason in OUR_FAULT:
+                self._notes.append(lambda _, each=each: self._forgive(each))  # type: ignore[misc]
 
     def close(self) -> None:
         self._thread.shutdown(wait=True, cancel_futures=True)
@@ -144,12 +153,12 @@ class Planning:
         self.quotas.start(request, amounts_of(request, placed.alternative))
         return allocation
 
-    def give_back(self, request_id: str, allocation: Allocation | None) -> None:
-        """What was held is free again."""
+    def give_back(self, request_id: str, allocation: Allocation | None, *, learn: bool = True) -> None:
+        """What was held is free again; `learn` if it ran as long as it wanted to, or might."""
         if allocation is not None:
             self.pool.give_back(allocation)
         self.quotas.end(request_id)
-        self._notes.append(lambda now: self._gone(request_id, now))
+        self._notes.append(lambda now: self._gone(request_id, now, learn=learn))
 
     def refuse(self, request_id: str) -> None:
         """What the planner started is not wanted any more, or cannot be had."""
@@ -158,16 +167,22 @@ class Planning:
     # -- what administrators say ---------------------------------------------------------------------
 
     def set_queue(self, name: str, state: QueueState) -> None:
-        self._notes.append(lambda _: self._planner.set_queue(name, state))
+        self._notes.append(lambda now: self._set_queue(name, state, now))
 
     def set_node(self, name: str, state: str, cause: str) -> None:
-        self._notes.append(lambda now: self._planner.set_node(name, state, now, cause))
+        self._notes.append(lambda now: self._set_node(name, state, cause, now))
+
+    def set_accounts(self, scheduling: Scheduling, accounts: AccountTree) -> None:
+        """Other accounts, of settings that differ in nothing else: they count for all who wait."""
+        self.scheduling, self.accounts = scheduling, accounts
+        self.quotas.change(scheduling.queues, accounts, scheduling.default_queue)
+        self._notes.append(self._regroup)
 
     def block(self, block: Block) -> None:
-        self._notes.append(lambda now: _ignore(self._planner.block(block, now)))
+        self._notes.append(lambda now: self._block(block, now))
 
     def unblock(self, name: str) -> None:
-        self._notes.append(lambda now: self._planner.unblock(name, now))
+        self._notes.append(lambda now: self._unblock(name, now))
 
     # -- passes --------------------------------------------------------------------------------------
 
@@ -212,7 +227,19 @@ class Planning:
 
         def ask(planner: Planner) -> Extension:
             known = [each for each in request_ids if each in self._running]
-            return planner.extend_all(known, seconds, now)
+            answer = planner.extend_all(known, seconds, now)
+            for each in known if answer.granted else ():
+                self.priorities.extend(each, seconds)
+            return answer
+
+        return await self.ask(ask)
+
+    async def in_the_way(self, request_ids: Sequence[str], seconds: float, now: float) -> str:
+        """Why what runs cannot have so much more time, in words."""
+
+        def ask(planner: Planner) -> str:
+            known = [each for each in request_ids if each in self._running]
+            return in_the_way(planner, known, seconds, now) if known else ""
 
         return await self.ask(ask)
 
@@ -223,12 +250,14 @@ class Planning:
             self._resorted = now
             self.priorities.refresh(now, self._members())
             self._planner.resort(now)
+        if self.passes:
+            self._remember()
         for note in notes:
             note(now)
         done = self._planner.plan(now)
         for start in done.starts:
             self._running[start.id] = self._known[start.id]
-            self.priorities.start(self._known[start.id], now, start.until - now)
+            self.priorities.start(self._known[start.id], start.placed, now, start.until - now)
             self._expectations.started(start.id, now)
         promises = {
             revision.id: self._planner.promise(revision.id)
@@ -241,16 +270,63 @@ class Planning:
             for lane in self._planner.lanes
             for place, entry in enumerate(lane.waiting[:_MOST_PLACES], 1)
         }
-        due = self._planner.next_due(now)
-        return Outcome(done.starts, done.revisions, promises, expected, positions, due)
+        # What ran before is looked at only when everything is started that can start.
+        due = now if self._expectations.is_ignorant else self._planner.next_due(now)
+        chosen, self._chosen = self._chosen, {}
+        unpromised = self._unpromised(now)
+        return Outcome(done.starts, done.revisions, promises, expected, positions, due, chosen, unpromised)
 
-    def _foreseen(self, now: float, promises: Mapping[str, Promise]) -> dict[str, Expectation]:
-        """What those are told who came; nobody is kept from starting because nothing can be foretold."""
+    def _unpromised(self, now: float) -> dict[str, str]:
+        came, self._came = self._came, []
+        found = {}
+        for request in came[:_MOST_PLACES]:
+            entry = self._planner.entries.get(request.id)
+            if entry is not None and not entry.is_running and entry.guaranteed is None:
+                found[request.id] = unpromised(self._planner, request, now)
+        return found
+
+    def _remember(self) -> None:
         try:
-            return self._expectations.fresh(now, promises)
+            if self._expectations.is_ignorant:
+                self._expectations.learn()
+        except Exception:
+            log.exception("what ran before cannot be looked at")
+
+    def _foreseen(self, now: float, revised: Iterable[str]) -> dict[str, Expectation | None]:
+        """What those are told who came; nobody is kept from starting because nothing can be foretold."""
+        entries = self._planner.entries
+        try:
+            return self._expectations.fresh(now, lambda each: entries[each].guaranteed, revised)
         except Exception:
             log.exception("no start could be foretold")
             return {}
+
+    def _set_queue(self, name: str, state: QueueState, now: float) -> None:
+        self._planner.set_queue(name, state)
+        self._expectations.set_queue(name, state, now)
+
+    def _set_node(self, name: str, state: str, cause: str, now: float) -> None:
+        self._planner.set_node(name, state, now, cause)
+        self._expectations.set_node(name, state, now)
+
+    def _block(self, block: Block, now: float) -> None:
+        nodes = self._planner.block(block, now)
+        if block.count is not None:
+            self._chosen[block.name] = nodes
+        self._expectations.closed(block.name, block.start, block.end, nodes)
+
+    def _unblock(self, name: str, now: float) -> None:
+        self._planner.unblock(name, now)
+        self._expectations.reopened(name)
+
+    def _forgive(self, refund: SliceRecord) -> None:
+        load = refund.amounts.get("load", 0.0)
+        self.priorities.forgive(refund.account, refund.owner, load, refund.start, refund.end)
+
+    def _regroup(self, now: float) -> None:
+        self.priorities.tree.accounts = self.accounts
+        self.priorities.refresh(now, self._members())
+        self._planner.resort(now)
 
     def _members(self) -> list[tuple[str, str]]:
         """All accounts and users that want something."""
@@ -259,6 +335,7 @@ class Planning:
 
     def _submit(self, request: Request, now: float) -> None:
         self._known[request.id] = request
+        self._came.append(request)
         self._planner.submit(request, now)
         self._expectations.submitted(request, now)
 
@@ -275,17 +352,17 @@ class Planning:
         self._planner.restore(request, placed, start, now)
         self._known[request.id] = self._running[request.id] = request
         # What it used before stands in the balances.
-        self.priorities.start(request, now, max(0.0, start + request.limit - now))
+        self.priorities.start(request, placed, now, max(0.0, start + request.limit - now))
         self._expectations.submitted(request, now)
         self._expectations.started(request.id, start)
 
-    def _gone(self, request_id: str, now: float) -> None:
+    def _gone(self, request_id: str, now: float, *, learn: bool = True) -> None:
         if self._known.pop(request_id, None) is None:
             return
         if self._running.pop(request_id, None) is not None:
             self._planner.ended(request_id, now)
             self.priorities.end(request_id, now)
-            self._expectations.ended(request_id, now)
+            self._expectations.ended(request_id, now, learn=learn)
         else:
             self._planner.withdraw(request_id, now)
             self._expectations.left(request_id)
@@ -305,15 +382,3 @@ def placed_of(allocation: Allocation, request: Request) -> Placed:
                 copies[slot.node] = copies.get(slot.node, 0) + 1
         places.append({node: count // piece.copies for node, count in copies.items()})
     return Placed(allocation.alternative, tuple(places))
-
-
-def limit_of(duration: float | None, grace: float | None, scheduling: Scheduling) -> float:
-    """For how long somebody may hold what they get, all in all."""
-    seconds = duration if duration is not None else scheduling.default_duration
-    if seconds is None or seconds == inf:
-        return ASSUMED
-    return seconds + (DEFAULT_GRACE if grace is None else grace) + scheduling.stop_margin
-
-
-def _ignore(_: object) -> None:
-    return None

@@ -54,10 +54,15 @@ def _of_job(job: LiveJob, now: float) -> Iterator[Blocker]:
     for gate in job.plan.policies.gates:
         if gate not in conductor.open_gates:
             yield Blocker(kind="gate", message=f"the gate {gate} is closed")
-    if conductor.earliest is not None and conductor.earliest > now:
+    if conductor.earliest is not None and _is_too_early(job, now):
         yield Blocker(kind="start", message=f"it may not start before {_clock(conductor.earliest)}")
     if conductor.restart_at is not None:
         yield Blocker(kind="retry", message=f"the whole job starts over at {_clock(conductor.restart_at)}")
+
+
+def _is_too_early(job: LiveJob, now: float) -> bool:
+    earliest = job.conductor.earliest
+    return earliest is not None and earliest > now
 
 
 def _of_scope(job: LiveJob, scope: Scope, line_of: LineOf, planned: Planned, now: float) -> Iterator[Blocker]:
@@ -77,7 +82,8 @@ def _of_run(job: LiveJob, run: Run, line_of: LineOf, planned: Planned, now: floa
             kind, why = (
                 planned(replica.key) if line is None else ("resources", _in_line(job, replica.key, line))
             )
-            yield Blocker(kind=kind, replica=replica.key, message=f"{replica.key}: {why}")
+            if kind != "start" or not _is_too_early(job, now):  # that is said of the job
+                yield Blocker(kind=kind, replica=replica.key, message=f"{replica.key}: {why}")
         elif replica.state is State.RESTING and replica.due is not None:
             left = max(0.0, replica.due - now)
             yield Blocker(

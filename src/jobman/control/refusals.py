@@ -41,13 +41,20 @@ class Refusal(Exception):
     """Something the service will not or cannot do."""
 
     def __init__(
-        self, code: str, message: str, advice: str = "", problems: list[dict[str, Any]] | None = None
+        self,
+        code: str,
+        message: str,
+        advice: str = "",
+        problems: list[dict[str, Any]] | None = None,
+        largest: float | None = None,
     ) -> None:
         super().__init__(message)
         self.code = code
         self.message = message
         self.advice = advice
         self.problems = problems or []
+        self.largest = largest
+        """Where too much was asked for: the most that would be given."""
 
     @property
     def status(self) -> int:

@@ -62,7 +62,8 @@ def take_up(floor: Floor, found: Unfinished, known: Known) -> Resumption:
             jobs.append(_bring_back(floor, record, kept, promised.get(record.id, []), known))
         except (PlanError, PlacementError, ValueError, KeyError) as error:
             log.exception("the job %s cannot be taken up", record.id)
-            floor.jobs.pop(record.id, None)
+            if record.id in floor.jobs:
+                floor.forget(floor.jobs[record.id])
             resumption.broken.append((record, f"it could not be taken up after a restart: {error}"))
     # Orders name the peers of a job, so all jobs have to be back before the first is made.
     for job in jobs:
@@ -101,7 +102,8 @@ def _hold_again(
     line = floor.line_of(job, record.key)
     if line is None:
         floor.held_before(job, record.key, allocation, record.given_at)
-        floor.book.resumed(floor.grant(job, record.key, record.attempt, allocation, record.given_at), charged)
+        grant = floor.grant(job, record.key, record.attempt, allocation, record.given_at)
+        floor.book.resumed(grant._replace(price=record.allocation.get("price")), charged)
     try:
         (floor.planning if line is None else line).pool.take(allocation)
     except PlacementError as error:

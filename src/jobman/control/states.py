@@ -23,7 +23,7 @@ class State(StrEnum):
 _ENDS = (State.SUCCEEDED, State.FAILED, State.CANCELLED, State.RESTING)
 LEGAL: dict[State, frozenset[State]] = {
     State.WAITING: frozenset((State.QUEUED, State.CANCELLED, State.SKIPPED)),
-    State.QUEUED: frozenset((State.STARTING, State.CANCELLED, State.WAITING)),
+    State.QUEUED: frozenset((State.STARTING, State.CANCELLED, State.WAITING, State.FAILED)),
     State.STARTING: frozenset((State.RUNNING, State.STOPPING, *_ENDS)),
     State.RUNNING: frozenset((State.STOPPING, State.SKIPPED, *_ENDS)),
     State.STOPPING: frozenset(_ENDS),
@@ -33,7 +33,8 @@ LEGAL: dict[State, frozenset[State]] = {
     State.CANCELLED: frozenset(),
     State.SKIPPED: frozenset(),
 }
-"""A replica rests between a failure and its next attempt; one that is queued may have to let others pass.
+"""A replica rests between a failure and its next attempt; one that is queued may have to let others pass, and
+fails where it will never be given what it asks for.
 
 A group whose tasks are all skipped is skipped itself.
 """

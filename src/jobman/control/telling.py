@@ -76,6 +76,7 @@ def _why_stopping(replica: Replica | None) -> str:
         "timeout": "its time is up",
         "unhealthy": "its check failed",
         "suspended": "the job is held",
+        "preempted": "it has to make room",
         SERVICE_ENDS: "the tasks it served are over",
     }.get(why or "", "it is no longer wanted")
 

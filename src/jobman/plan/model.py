@@ -127,6 +127,10 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         """The units of a group, or those at the top level."""
         return (unit for unit in self.units if unit.parent == parent)
 
+    def askers(self) -> Iterator[Unit]:
+        """The units that ask a cluster for resources; those inside a group have them of it."""
+        return (unit for unit in self.units if unit.parent is None and unit.alternatives)
+
     def to_json(self) -> bytes:
         """The stable JSON form."""
         return _ENCODER.encode(self)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated
 
@@ -19,7 +20,7 @@ from jobman.spec.shapes import Amount
 from jobman.spec.source import read_source
 from jobman.spec.yaml import compose, is_null
 
-__all__ = ["ClusterNode", "expand_names", "read_nodes"]
+__all__ = ["ClusterNode", "expand_names", "in_all", "read_nodes"]
 
 
 class ClusterNode(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -29,6 +30,16 @@ class ClusterNode(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     amounts: dict[str, Amount] = {}
     facts: dict[str, str] = {}
     labels: dict[str, str] = {}
+
+
+def in_all(nodes: Iterable[ClusterNode]) -> dict[str, float]:
+    """What nodes have together, by kind; `node` counts them."""
+    found: dict[str, float] = {"node": 0}
+    for node in nodes:
+        found["node"] += 1
+        for kind, amount in node.amounts.items():
+            found[kind] = found.get(kind, 0) + amount
+    return found
 
 
 class _Described(Element, frozen=True, kw_only=True):

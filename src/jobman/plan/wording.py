@@ -39,8 +39,8 @@ def describe_alternatives(alternatives: Alternatives) -> str:
 
 
 def format_duration(seconds: float) -> str:
-    """`40 s`, `6 min`, `2.5 h`, `3 days`: as exact as anybody wants to know."""
+    """`40 s`, `6 min`, `1 h`, `2.5 h`, `3 days`: as exact as anybody wants to know."""
     for unit, length, most in (("s", 1, 120), ("min", 60, 7200), ("h", 3600, 2 * 86400)):
-        if seconds < most:
+        if seconds < most and (unit != "min" or seconds != 3600):
             return f"{round(seconds / length, 1 if unit == 'h' else None):g} {unit}"
     return f"{round(seconds / 86400, 1):g} days"

@@ -88,6 +88,13 @@ class AccountTree:
             path.append(account.parent)
         return tuple(path)
 
+    def below(self, name: str) -> tuple[str, ...]:
+        """The account and all below it, each after its parent; one that is not there stands alone."""
+        found = [name]
+        for one in found:  # it grows while it is walked
+            found += self._children.get(one, ())
+        return tuple(found)
+
     def accounts_of(self, user: str) -> tuple[str, ...]:
         """All that a user may name: those that name the user, and the one for everybody."""
         own = self._of.get(user, [])

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 from jobman.sched.gangs import Spot
 from jobman.sched.lanes import Entry, Lane
-from jobman.sched.outlook import spaced
+from jobman.sched.moments import spaced
 from jobman.sched.requests import Request
 
 if TYPE_CHECKING:
-    from jobman.sched.book import Book
+    from jobman.sched.schedule import Schedule
 
 
 class Circle:
@@ -27,7 +27,7 @@ class Circle:
 
     @property
     def missing(self) -> list[str]:
-        """Those who are not there yet, or not any more."""
+        """Those who are not there yet."""
         return sorted(name for name in self.names if name not in self._entries)
 
     def waiting(self) -> list[Entry]:
@@ -60,61 +60,66 @@ class Circles:
             member = self._entries.get(name)
             if member is not None:
                 member.circle = circle
+                member.is_plain = False
         return circle
 
     def leave(self, request_id: str) -> None:
-        """Forget a circle of which nobody is left."""
-        circle = self.known.get(request_id)
-        if circle is not None and not any(name in self._entries for name in circle.names):
-            for name in circle.names:
-                del self.known[name]
+        """Somebody has gone, and is not waited for any more."""
+        circle = self.known.pop(request_id, None)
+        if circle is not None:
+            circle.names.discard(request_id)
+            if not any(name in self._entries for name in circle.names):
+                for name in circle.names:
+                    del self.known[name]
 
 
-def find_together(book: Book, circle: Circle, after: float, before: float = inf) -> dict[str, Spot] | None:
+def find_together(
+    schedule: Schedule, circle: Circle, after: float, before: float = inf
+) -> dict[str, Spot] | None:
     """Spots for all who wait, at one moment: the first at which that can be."""
     members = [entry for entry in circle.waiting() if entry.spot is None]
     if circle.missing or not members:
         return None
-    at = _apart(book, members, after)
+    at = _apart(schedule, members, after)
     if at >= before:
         return None
     rows = {number for entry in members for piece in entry.gang.pieces for number in piece.ground.rows}
-    for moment in spaced([at, *book.timeline.changes(rows, at)]):
+    for moment in spaced([at, *schedule.timeline.changes(rows, at)]):
         if moment >= before:
             return None
-        spots = place_at(book, members, moment)
+        spots = place_at(schedule, members, moment)
         if spots is not None:
             return spots
     return None
 
 
-def _apart(book: Book, members: Iterable[Entry], after: float) -> float:
+def _apart(schedule: Schedule, members: Iterable[Entry], after: float) -> float:
     """The first moment from which each could start at some time, if the others are not looked at."""
     at = after
     for entry in members:
-        spot = book.find(entry, at)
+        spot = schedule.find(entry, at)
         if spot is None:
             return inf
         at = spot.start
     return at
 
 
-def place_at(book: Book, members: Iterable[Entry], at: float) -> dict[str, Spot] | None:
+def place_at(schedule: Schedule, members: Iterable[Entry], at: float) -> dict[str, Spot] | None:
     """Spots for all at one moment; what is tried is taken back."""
     found: dict[str, Spot] = {}
     held: list[Entry] = []
     try:
         for entry in members:
-            spot = book.timeline.exactly(entry.gang, entry.limit, at)
-            if spot is None or not book.admits(entry, spot, at, at + entry.limit):
+            spot = schedule.timeline.exactly(entry.gang, entry.limit, at)
+            if spot is None or not schedule.admits(entry, spot, at, at + entry.limit):
                 return None
             if not entry.request.earliest <= at <= entry.request.latest:
                 return None
-            book.hold(entry, spot)
+            schedule.hold(entry, spot)
             held.append(entry)
             found[entry.request.id] = spot
         return found
     finally:
         for entry in held:
-            book.unhold(entry)
+            schedule.unhold(entry)
             entry.spot = None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from weakref import WeakValueDictionary
 
 import msgspec
@@ -10,13 +10,15 @@ import msgspec
 from jobman.plan.nodes import ClusterNode
 from jobman.plan.satisfy import FORGIVEN, mismatch, piece_of
 from jobman.sched.bounds import NODE, Bound
-from jobman.sched.capacity import sum_units
+from jobman.sched.capacity import sum_units, to_units
 from jobman.sched.gangs import Choice, Gang, Ground, Piece, Spot
+from jobman.sched.minimum import least_amounts
 from jobman.sched.profile import Pairs
 from jobman.sched.queues import Queue
+from jobman.sched.reach import own_nodes, share_of
 from jobman.sched.requests import Placed, Request
-from jobman.sched.timeline import PLACE, Timeline
-from jobman.spec.shapes import Part
+from jobman.sched.timeline import PLACE, Rates, Timeline
+from jobman.spec.shapes import Amount, Part
 
 BoundsOf = Callable[[Request], Iterable[tuple[Hashable, dict[str, float]]]]
 Takes = Sequence[tuple[Bound, Pairs]]
@@ -42,30 +44,24 @@ class Compiler:
         self._empty: Timeline | None = None
         self._same.clear()
         self._takes: dict[tuple[int, int], tuple[Gang, Takes]] = {}
+        self.resized()
         self._grounds: dict[tuple[Hashable, ...], Ground] = {}
         self._alike: dict[bytes, list[int]] = {}
         for number, row in enumerate(self.timeline.rows):
             self._alike.setdefault(_likeness(row.node), []).append(number)
-        numbers = self.timeline.numbers
-        named = {name for queue in self.queues.values() for name in queue.nodes}
-        rest = [number for name, number in numbers.items() if name not in named]
-        self._own: dict[str, frozenset[int]] = {
-            queue.name: frozenset(
-                [numbers[name] for name in queue.nodes if name in numbers] if queue.nodes else rest
-            )
-            for queue in self.queues.values()
-        }
-        for queue in self.queues.values():
+        self._own: dict[str, frozenset[int]] = {}
+        nodes = [row.node for row in self.timeline.rows]
+        queues = list(self.queues.values())
+        for queue in queues:
+            own = own_nodes(queue, queues, nodes)
+            self._own[queue.name] = frozenset(self.timeline.numbers[node.name] for node in own)
             if queue.share is not None:
-                self._bound(("share", queue.name), self._share_of(queue, queue.share))
+                self._bound(("share", queue.name), share_of(queue, own))
 
-    def _share_of(self, queue: Queue, share: float) -> dict[str, float]:
-        """What a queue may use of its nodes at one time."""
-        total: dict[str, float] = {}
-        for number in self._own[queue.name]:
-            for kind, amount in self.timeline.rows[number].node.amounts.items():
-                total[kind] = total.get(kind, 0) + amount
-        return {kind: amount * share for kind, amount in total.items()}
+    def resized(self) -> None:
+        """Nodes have another size than before."""
+        self._differing: dict[tuple[int, int], tuple[Gang, Sequence[Rates]]] = {}
+        self._least: dict[tuple[int, int], tuple[Gang, Mapping[str, Amount]]] = {}
 
     # -- gangs ---------------------------------------------------------------------------------------
 
@@ -147,7 +143,11 @@ class Compiler:
         pairs = tuple((timeline.kinds[kind], count) for kind, count in known.items()) or ((place, 1),)
         like = self._like(part, request, pairs) if is_known else ()
         ground = self._ground(area, own, borrowed, like)
-        return Piece(pairs, found.wanted, found.copies, ground, single=part.nodes is not None, whole=whole)
+        single = part.nodes is not None
+        piece = Piece(pairs, found.wanted, found.copies, ground, single=single, whole=whole)
+        if whole and not part.is_whole:
+            piece.inside = Piece(pairs, found.wanted, found.copies, ground, single=single, whole=False)
+        return piece
 
     def _like(self, part: Part, request: Request, pairs: Pairs) -> tuple[bytes, ...]:
         """The sorts of nodes that suit a part."""
@@ -218,6 +218,49 @@ class Compiler:
                 self._takes.clear()
             self._takes[key] = (gang, takes)
         return takes
+
+    def differing(self, gang: Gang, choice: Choice) -> Sequence[Rates]:
+        """What to save where nodes are taken as a whole and have more or less of something that is limited:
+        each kind by itself, then all of them; nothing where all nodes cost the same."""
+        key = (id(gang), choice.number)
+        known = self._differing.get(key)
+        if known is None:
+            known = self._differing[key] = (gang, self._rates(gang, choice))
+        return known[1]
+
+    def _rates(self, gang: Gang, choice: Choice) -> Sequence[Rates]:
+        rows = self.timeline.rows
+        wholes = {
+            rows[number].whole for piece in choice.pieces if piece.whole for number in piece.ground.everywhere
+        }
+        if len(wholes) < 2:
+            return ()
+        rates: dict[int, float] = {}
+        for bound in gang.bounds:
+            for kind, most in bound.most.items():
+                number = self.timeline.kinds.get(kind)
+                if number is not None and len({dict(whole).get(number, 0) for whole in wholes}) > 1:
+                    rates[number] = max(rates.get(number, 0.0), 1 / max(to_units(kind, most), 1))
+        alone = [{number: rate} for number, rate in rates.items()]
+        return [*alone, rates] if len(alone) > 1 else alone
+
+    def is_too_large(self, gang: Gang, choice: Choice, request: Request) -> bool:
+        """Whether a limit never admits an alternative, whatever nodes it gets."""
+        key = (id(gang), choice.number)
+        known = self._least.get(key)
+        if known is None:
+            known = self._least[key] = (gang, self._least_amounts(choice, request))
+        least = known[1]
+        return any(least.get(kind, 0) > most for bound in gang.bounds for kind, most in bound.most.items())
+
+    def _least_amounts(self, choice: Choice, request: Request) -> Mapping[str, Amount]:
+        rows = self.timeline.rows
+        numbers = sorted({number for piece in choice.pieces for number in piece.ground.everywhere})
+        if any(any(rows[number].foreign) for number in numbers):
+            return {}  # of what others use nothing is held
+        parts = request.alternatives[choice.number]
+        nodes = [rows[number].node for number in numbers]
+        return least_amounts(parts, nodes, request.wishes, request.overhead) or {}
 
     # -- placements ----------------------------------------------------------------------------------
 

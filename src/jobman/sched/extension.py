@@ -5,42 +5,42 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import inf, nextafter
 
-from jobman.sched.book import Book
 from jobman.sched.gangs import Spot
 from jobman.sched.lanes import Entry
 from jobman.sched.requests import Extension
+from jobman.sched.schedule import Schedule
 
 Moved = list[tuple[Entry, Spot]]
 
 
-def extend(book: Book, entries: Sequence[Entry], seconds: float) -> Extension:
+def extend(schedule: Schedule, entries: Sequence[Entry], seconds: float) -> Extension:
     """Let all of some entries hold what they have for longer, or say how much longer they could."""
     if not all(entry.is_running for entry in entries):
         return Extension(granted=False, largest=0.0)
     limited = [entry for entry in entries if entry.end < inf]
-    if seconds <= 0 or _Trial(book, limited, seconds).grant():
+    if seconds <= 0 or _Trial(schedule, limited, seconds).grant():
         return Extension(granted=True, largest=seconds)
-    return Extension(granted=False, largest=_largest(book, limited, seconds))
+    return Extension(granted=False, largest=_largest(schedule, limited, seconds))
 
 
-def _largest(book: Book, entries: Sequence[Entry], wanted: float) -> float:
+def _largest(schedule: Schedule, entries: Sequence[Entry], wanted: float) -> float:
     """The most that could be granted: then somebody begins, or something, that cannot give way."""
-    steps = sorted(step for step in {*_obstacles(book, entries)} if 0 < step < wanted)
+    steps = sorted(step for step in {*_obstacles(schedule, entries)} if 0 < step < wanted)
     good, bad = -1, len(steps)
     while bad - good > 1:
         middle = (good + bad) // 2
-        if _Trial(book, entries, steps[middle]).is_possible():
+        if _Trial(schedule, entries, steps[middle]).is_possible():
             good = middle
         else:
             bad = middle
     return steps[good] if good >= 0 else 0.0
 
 
-def _obstacles(book: Book, entries: Sequence[Entry]) -> list[float]:
+def _obstacles(schedule: Schedule, entries: Sequence[Entry]) -> list[float]:
     """After how many more seconds something changes, or somebody begins."""
-    rows = book.timeline.rows
+    rows = schedule.timeline.rows
     moments = {
-        theirs.start for lane in book.lanes for other in lane.reserved.values() if (theirs := other.spot)
+        theirs.start for lane in schedule.lanes for other in lane.reserved.values() if (theirs := other.spot)
     }
     found: list[float] = []
     for entry in entries:
@@ -54,8 +54,8 @@ def _obstacles(book: Book, entries: Sequence[Entry]) -> list[float]:
 class _Trial:
     """More time for some entries, tried out: others who are in the way go elsewhere, at the same time."""
 
-    def __init__(self, book: Book, entries: Sequence[Entry], seconds: float) -> None:
-        self._book = book
+    def __init__(self, schedule: Schedule, entries: Sequence[Entry], seconds: float) -> None:
+        self._schedule = schedule
         self._wanted = [(entry, entry.end + seconds) for entry in entries]
         self._moved: Moved = []
         self._taken: list[tuple[Entry, float]] = []
@@ -89,15 +89,15 @@ class _Trial:
     def _undo(self) -> None:
         for other, _ in self._moved:
             if other.request.id in other.lane.reserved:
-                self._book.unhold(other)
+                self._schedule.unhold(other)
         for entry, later in self._taken:
             self._give(entry, entry.end, later)
         for other, theirs in self._moved:
-            self._book.hold(other, theirs)
+            self._schedule.hold(other, theirs)
 
     def _is_free(self, entry: Entry, later: float) -> bool:
         """Whether nothing is in the way from its end on."""
-        windows = self._book.windows
+        windows = self._schedule.windows
         window = windows.around(entry)
         if window is None:
             return self._fits(entry, later)
@@ -105,7 +105,7 @@ class _Trial:
             return later <= window.end and self._fits(entry, later)
 
     def _fits(self, entry: Entry, later: float) -> bool:
-        rows, spot = self._book.timeline.rows, entry.spot
+        rows, spot = self._schedule.timeline.rows, entry.spot
         assert spot is not None
         return all(
             rows[number].profile.fits(pairs, entry.end, later) for number, pairs in spot.holds
@@ -118,7 +118,7 @@ class _Trial:
         hit = set(spot.rows)
         bounds = {bound for bound, _ in entry.takes}
         met = []
-        for lane in self._book.lanes:
+        for lane in self._schedule.lanes:
             for other in lane.reserved.values():
                 theirs = other.spot
                 if (
@@ -132,27 +132,27 @@ class _Trial:
                 if not hit.isdisjoint(theirs.rows) or any(bound in bounds for bound, _ in other.takes):
                     met.append((other, theirs))
         for other, _ in met:
-            self._book.unhold(other)
+            self._schedule.unhold(other)
         self._moved.extend(sorted(met, key=lambda item: item[0]))
 
     def _place(self, other: Entry, theirs: Spot) -> bool:
         """Put one who was taken out elsewhere, at the very same time."""
         known = (other.window, other.gang)
-        found = self._book.find(other, theirs.start, nextafter(theirs.start, inf))
+        found = self._schedule.find(other, theirs.start, nextafter(theirs.start, inf))
         if found is None:
             other.window, other.gang = known
             return False
-        self._book.hold(other, found)
+        self._schedule.hold(other, found)
         return True
 
     def _take(self, entry: Entry, start: float, end: float) -> None:
         assert entry.spot is not None
-        self._book.timeline.plan(entry.spot.holds, start, end)
+        self._schedule.timeline.plan(entry.spot.holds, start, end)
         for bound, pairs in entry.takes:
             bound.take(entry.job, pairs, start, end)
 
     def _give(self, entry: Entry, start: float, end: float) -> None:
         assert entry.spot is not None
-        self._book.timeline.unplan(entry.spot.holds, start, end)
+        self._schedule.timeline.unplan(entry.spot.holds, start, end)
         for bound, pairs in entry.takes:
             bound.give(entry.job, pairs, start, end)

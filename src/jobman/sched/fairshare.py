@@ -205,6 +205,12 @@ class FairTree:
         """Another limit for what runs, in seconds from its start."""
         self._running[id] = msgspec.structs.replace(self._run(id), limit=_bounded(limit))
 
+    def prolong(self, id: str, seconds: float) -> None:
+        """So much more time for what runs; what has no limit has none."""
+        run = self._run(id)
+        if run.limit is not None:
+            self.extend(id, run.limit + seconds)
+
     def end(self, id: str, now: float) -> None:
         """Leave exactly what the time it ran leaves, and nothing of what it might have used."""
         run = self._run(id)

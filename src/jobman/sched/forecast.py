@@ -60,11 +60,28 @@ class Forecaster:
         self._outlooks: tuple[Outlook, ...] = ()
         self._changes = 0
 
-    def submitted(self, request: Request, now: float, amounts: Mapping[str, float] | None = None) -> None:
-        """One more waits, behind all others; `amounts` is what it needs in all, by kind."""
+    def submitted(
+        self,
+        request: Request,
+        now: float,
+        amounts: Mapping[str, float] | None = None,
+        also: Mapping[str, float] | None = None,
+    ) -> None:
+        """One more waits, behind all others; `amounts` is what it needs in all, by kind.
+
+        `also` is what counts beside or instead of that, such as limits; it does not make runs alike.
+        """
         self._settle(now)
-        self._waiting[request.id] = Job(request, amounts, self._counted)
+        self._waiting[request.id] = Job(request, amounts, self._counted, also)
         self._changes += 1
+
+    def counts(self, id: str, also: Mapping[str, float]) -> None:
+        """What counts beside the amounts of one is another now."""
+        job = self._running.get(id) or self._waiting[id]
+        before, job.also = job.need, also
+        job.recount(self._counted)
+        if id in self._running:
+            self._free += before - job.need
 
     def started(self, id: str, now: float) -> None:
         """One that waited runs now."""
@@ -107,6 +124,19 @@ class Forecaster:
         self._free = self._counted.all - sum(job.need for job in self._running.values())
         self._outlooks = ()
 
+    def remember(self, history: History) -> None:
+        """Other runs are known than before."""
+        self.history = history
+        for job in (*self._waiting.values(), *self._running.values()):
+            job.forget()
+        self._outlooks = ()
+
+    def soonest(self, now: float) -> float:
+        """When the first of what runs is thought to end; infinity where nothing runs."""
+        for job in self._running.values():
+            job.think(self.history, now)
+        return max(now, min((job.runners[0].end for job in self._running.values()), default=inf))
+
     def closed(self, name: str, start: float, end: float, amounts: Mapping[str, float]) -> None:
         """So much cannot be used from one moment to another: maintenance, or a reservation of others."""
         self._closures[name] = (start, end, amounts)
@@ -133,9 +163,10 @@ class Forecaster:
         now: float,
         amounts: Mapping[str, float] | None = None,
         guaranteed_by: float | None = None,
+        also: Mapping[str, float] | None = None,
     ) -> Expectation:
         """What one would be told if it were submitted now; nothing changes."""
-        starts = self._starts(None, Job(request, amounts, self._counted), now)
+        starts = self._starts(None, Job(request, amounts, self._counted, also), now)
         return self._expectation(starts, now, guaranteed_by)
 
     def expect_all(self, now: float, guarantees: Mapping[str, float] | None = None) -> dict[str, Expectation]:

@@ -12,7 +12,7 @@ from jobman.sched.forecast_amounts import Amounts
 from jobman.sched.forecast_play import Runner, Waiter
 from jobman.sched.history import History, Work
 from jobman.sched.requests import Request
-from jobman.spec.shapes import totals
+from jobman.spec.shapes import Alternative, totals
 
 SHARES = (0.5, 0.9)
 """Of the spread of a run time: what is played for the p50, and what is played for the p90."""
@@ -31,6 +31,7 @@ class Job:
     __slots__ = (
         "_fresh",
         "_stamp",
+        "also",
         "amounts",
         "earliest",
         "need",
@@ -41,10 +42,17 @@ class Job:
         "work",
     )
 
-    def __init__(self, request: Request, amounts: Mapping[str, float] | None, counted: Amounts) -> None:
+    def __init__(
+        self,
+        request: Request,
+        amounts: Mapping[str, float] | None,
+        counted: Amounts,
+        also: Mapping[str, float] | None = None,
+    ) -> None:
         self.amounts = needed(request) if amounts is None else amounts
         self.work = Work(request.user, request.name, shape(self.amounts), request.flavor, request.limit)
-        self.need = counted.packed(self.amounts)
+        self.also = also
+        self.need = counted.packed({**self.amounts, **also} if also else self.amounts)
         self.earliest = request.earliest
         self.since: float | None = None
         """Since when it runs."""
@@ -72,7 +80,11 @@ class Job:
 
     def recount(self, counted: Amounts) -> None:
         """What it needs is counted anew."""
-        self.need = counted.packed(self.amounts)
+        self.need = counted.packed({**self.amounts, **self.also} if self.also else self.amounts)
+        self.forget()
+
+    def forget(self) -> None:
+        """What is thought of it holds no more."""
         self._fresh = -inf
 
     def think(self, history: History, now: float) -> None:
@@ -103,10 +115,15 @@ class Job:
 def needed(request: Request) -> dict[str, float]:
     """What a request needs in all, by kind, in the alternative it likes best."""
     parts = request.alternatives[0]
-    whole = totals(parts)
-    amounts: dict[str, float] = dict(whole.amounts)
+    amounts = asked_for(parts)
     for kind, extra in request.overhead.items():
-        amounts[kind] = amounts.get(kind, 0.0) + extra * whole.copies
+        amounts[kind] = amounts.get(kind, 0.0) + extra * totals(parts).copies
+    return amounts
+
+
+def asked_for(parts: Alternative) -> dict[str, float]:
+    """What an alternative asks for in all; nodes are counted where it has them as a whole."""
+    amounts: dict[str, float] = dict(totals(parts).amounts)
     if any(part.is_whole for part in parts):
         amounts["node"] = sum(part.nodes or 0 for part in parts if part.is_whole)
     return amounts

@@ -45,6 +45,7 @@ class Piece:
         "copies",
         "ground",
         "holds",
+        "inside",
         "is_row",
         "need",
         "pairs",
@@ -63,6 +64,8 @@ class Piece:
         self.ground = ground
         self.single = single
         self.whole = whole
+        self.inside: Piece | None = None
+        """The same to the other parts of its request, if its nodes are theirs, too, and nobody else's."""
         self.is_row = len(ground.rows) == 1 and not whole and not (single and wanted > 1)
         """Whether there is but one node to look at, so that all pieces add up to one need."""
         self.need = tuple((kind, least * wanted) for kind, least in pairs) if self.is_row else self.pairs
@@ -124,8 +127,9 @@ class Gang:
         is_sole = simple is not None and simple.is_row and not simple.ground.borrowed and not bounds
         self.sole = simple if is_sole else None
         """Its one piece, where there is but one node to look at and no limit."""
-        self.only = simple if simple is not None and simple.wanted == 1 and not bounds else None
-        """Its one piece, where one node with room is enough."""
+        has_one = simple is not None and simple.wanted == 1 and not bounds and not is_sole
+        self.only = simple if has_one else None
+        """Its one piece, where one node of several is enough."""
         self.kind, self.least = self.sole.need[0] if self.sole is not None else (0, 0)
         """What it needs first of all, there."""
         self.placed: Placed | None = None

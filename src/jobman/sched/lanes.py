@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 Key = tuple[float, int]
 _MANY = 1000
+_FEW = 100
 
 
 class Entry:
@@ -106,6 +107,7 @@ class Lane:
         "due",
         "fresh",
         "is_closed",
+        "is_special",
         "is_stale",
         "lost",
         "lost_rows",
@@ -121,6 +123,8 @@ class Lane:
         self.queue = queue
         self.reservation = reservation
         self.strict = queue.is_interactive
+        self.is_special = self.strict or bool(reservation)
+        """Whether it is not served by priority."""
         self.depth = inf if queue.depth is None or reservation else queue.depth
         self.is_closed = queue.state is QueueState.CLOSED
         self.waiting: list[Entry] = []
@@ -202,7 +206,7 @@ class Lane:
             self.by_limit = None if self.by_limit is None else []
             self.by_gang = None
             return
-        if len(begun) * 16 < len(self.waiting):
+        if len(begun) == 1 or len(begun) * 16 < len(self.waiting):
             for entry in begun:
                 self._take_out(entry)
             return
@@ -244,10 +248,7 @@ def _put(waiting: list[Entry], entry: Entry) -> None:
 
 def _remove(waiting: list[Entry], entry: Entry) -> None:
     """Take one out, who may have the same place as others."""
-    if len(waiting) < _MANY:
-        waiting.remove(entry)
-        return
-    place = bisect_left(waiting, entry)
+    place = bisect_left(waiting, entry) if len(waiting) > _FEW else 0
     while waiting[place] is not entry:
         place += 1
     del waiting[place]

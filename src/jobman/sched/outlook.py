@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from jobman.sched.gangs import Ground, Piece, Places
+from jobman.sched.moments import spaced
 from jobman.sched.profile import Pairs
 from jobman.sched.rows import Row
 
@@ -26,8 +27,9 @@ _NEVER = -(1 << 62)
 """What there is in an empty step."""
 _CANDIDATES = 64
 _ROUNDING = 1e-5
-_FEW = 32
 _EXACTLY = 3
+_WORTH_PICKING = 4
+"""If only one of so many rows matters, it is worth while to pick their steps out."""
 
 
 class Outlook:
@@ -55,7 +57,7 @@ class Outlook:
         self._whole_steps: Array = None
         """What the whole of its row is, for each step."""
         self._sizes = sizes
-        self._used = [0] * len(rows)
+        self._used = np.zeros(len(rows), dtype=np.int64)
         self._offsets = np.concatenate([[1], 1 + np.cumsum(sizes)[:-1]]).astype(np.int64)
         self._owner[1:total] = np.repeat(np.arange(len(rows)), sizes)
         self._end = total
@@ -102,7 +104,7 @@ class Outlook:
         self._times[begin:end] = profile.times
         for column, amounts in zip(profile.columns, self._amounts, strict=True):
             amounts[begin:end] = column
-        used = self._used[number]
+        used = int(self._used[number])
         if used > steps:
             self._times[end : begin + used] = inf
             self._amounts[:, end : begin + used] = _NEVER
@@ -154,7 +156,7 @@ class Outlook:
         else:
             for kind, least in piece.pairs:
                 fits &= self._free[kind] >= least
-        found = np.flatnonzero(fits)
+        found = fits.nonzero()[0]
         if piece.ground.borrowed:
             own = np.zeros(len(self._rows), dtype=bool)
             own[list(piece.ground.rows)] = True
@@ -186,23 +188,29 @@ class Outlook:
 
     def _fit(self, piece: Piece, amounts: Array, owner: Array, count: int = 1) -> Array:
         """Steps in which so many pieces find room on a row of their own."""
-        fit = self._fit_anywhere(piece, amounts, owner, count)
+        fit = self._fit_anywhere(piece, amounts, self._wholes_of(piece, owner), count)
         mask = self._steps_of(piece.ground, owner)
         if mask is not None:
             fit &= mask
         return fit
 
-    def _fit_anywhere(self, piece: Piece, amounts: Array, owner: Array, count: int = 1) -> Array:
+    def _wholes_of(self, piece: Piece, owner: Array) -> Array:
+        """What the whole of its row is for each step, where that matters."""
+        if not piece.whole:
+            return None
+        self._refresh_free()
+        if self._whole_steps is None:
+            self._whole_steps = self._whole[:, owner]
+        return self._whole_steps
+
+    def _fit_anywhere(self, piece: Piece, amounts: Array, wholes: Array, count: int = 1) -> Array:
         """Steps in which there is room for so many pieces on a row, whether or not they may be there."""
         if piece.whole:
-            self._refresh_free()
-            if self._whole_steps is None:
-                self._whole_steps = self._whole[:, owner]
-            fit = amounts[0] >= self._whole_steps[0]
-            for there, whole in zip(amounts[1:], self._whole_steps[1:], strict=True):
+            fit = amounts[0] >= wholes[0]
+            for there, whole in zip(amounts[1:], wholes[1:], strict=True):
                 fit &= there >= whole
             for kind, least in piece.pairs if count > 1 else ():
-                fit &= self._whole_steps[kind] >= least * count
+                fit &= wholes[kind] >= least * count
             return fit
         (kind, least), *others = piece.pairs
         fit = amounts[kind] >= least * count
@@ -223,8 +231,13 @@ class Outlook:
 
     def fitting(self, piece: Piece, numbers: Array, start: float, end: float) -> Array:
         """Those of some rows on which a piece finds room all the time in between."""
-        times, amounts, owner = self._views()
-        fit = self._fit_anywhere(piece, amounts, owner)
+        if not len(numbers):
+            return numbers
+        if len(numbers) < len(self._rows) // _WORTH_PICKING:
+            times, owner, fit = self._fit_on(numbers, piece)
+        else:
+            times, amounts, owner = self._views()
+            fit = self._fit_anywhere(piece, amounts, self._wholes_of(piece, owner))
         lacking = ~fit[:-1] & (times[:-1] < end) & (times[1:] > start)
         good = np.ones(len(self._rows), dtype=bool)
         good[owner[:-1][lacking]] = False
@@ -263,33 +276,17 @@ class Outlook:
 
     def _of_slots(self, piece: Piece, limit: float, after: float, before: float) -> Found | None:
         """A row counts as often as pieces find room on it."""
-        room = None
-        for at in spaced(self._openings(piece, limit, after, before, (), _steps(piece.wanted))):
-            if room is None:
-                _, amounts, owner = self._views()
-                room = self._room(piece, amounts, owner)
-            places = self._filled(piece, room, at, at + limit)
+        for at in spaced(self._openings(piece, limit, after, before)):
+            places = self._filled(piece, at, at + limit)
             if places is not None:
                 return at, places
         return None
 
-    def may_open(self, piece: Piece, limit: float, after: float, before: float, own: Collection[int]) -> bool:
-        """Whether enough rows may have room before a moment; `own` are as in `earliest`."""
-        return bool(self._openings(piece, limit, after, before, own, _powers(piece.wanted)))
-
-    def _openings(
-        self,
-        piece: Piece,
-        limit: float,
-        after: float,
-        before: float,
-        own: Collection[int],
-        counts: Sequence[tuple[int, int]],
-    ) -> list[float]:
+    def _openings(self, piece: Piece, limit: float, after: float, before: float) -> list[float]:
         """Moments at which enough rows may have room: never too few."""
         found: list[tuple[Array, Array, int]] = []
-        for count, worth in counts[: 1 if piece.single else None]:
-            begin, until, _ = self._windows(piece, count, limit, after, before, own)
+        for count, worth in _steps(piece.wanted):
+            begin, until, _ = self._windows(piece, count, limit, after, before, ())
             if not begin.size:
                 break
             found.append((begin, until, worth))
@@ -306,7 +303,59 @@ class Outlook:
         """From when to when so many pieces find room on a row for all of a limit, and which row that is."""
         times, amounts, owner = self._views()
         fit = self._fit(piece, amounts, owner, count)
-        edges = np.flatnonzero(fit[1:] != fit[:-1]) + 1
+        return self._runs(fit, times, owner, limit, after, before, own)
+
+    def may_open(
+        self,
+        numbers: Collection[int],
+        piece: Piece,
+        limit: float,
+        after: float,
+        before: float,
+        own: Collection[int],
+    ) -> bool:
+        """Whether one of some rows has room before a moment; `own` are as in `earliest`."""
+        rows = [number for number in numbers if number in piece.ground.own]
+        if not rows:
+            return False
+        times, owner, fit = self._fit_on(np.array(rows, dtype=np.int64), piece)
+        mine = [number for number in rows if number in own]
+        begin, _, _ = self._runs(fit, times, owner, limit, after, before, mine)
+        return bool(begin.size)
+
+    def _fit_on(self, rows: Array, piece: Piece) -> tuple[Array, Array, Array]:
+        """The steps of some rows: their times, whose they are, and whether a piece finds room in them.
+
+        As among all steps there is an empty one behind each row, and one before the first.
+        """
+        self._refresh()
+        sizes = self._used[rows] + 1
+        ends = sizes.cumsum()
+        steps = np.arange(-1, ends[-1])
+        steps[0] = 0
+        steps[1:] += (self._offsets[rows] - ends + sizes).repeat(sizes)
+        owner = self._owner[steps]
+        if piece.whole:
+            self._refresh_free()
+            fit = self._fit_anywhere(piece, self._amounts[:, steps], self._whole[:, owner])
+        else:
+            fit = steps > 0
+            for kind, least in piece.pairs:
+                fit &= self._amounts[kind].take(steps) >= least
+        return self._times[steps], owner, fit
+
+    def _runs(
+        self,
+        fit: Array,
+        times: Array,
+        owner: Array,
+        limit: float,
+        after: float,
+        before: float,
+        own: Collection[int],
+    ) -> tuple[Array, Array, Array]:
+        """From when to when steps that fit follow each other for all of a limit, and on which row."""
+        edges = (fit[1:] != fit[:-1]).nonzero()[0] + 1
         begin, until = np.maximum(times[edges[::2]], after), times[edges[1::2]]
         rows = owner[edges[::2]]
         if own:
@@ -316,41 +365,41 @@ class Outlook:
         good = (begin + limit <= until) & (begin < before)
         return begin[good], until[good], rows[good]
 
-    def _room(self, piece: Piece, amounts: Array, owner: Array) -> Array:
-        """How many pieces find room in each step, up to as many as are wanted."""
-        room = np.full(len(owner), piece.wanted, dtype=np.int64)
+    def _room(self, piece: Piece, steps: Array) -> Array:
+        """How many pieces find room in some steps, up to as many as are wanted."""
+        amounts, wholes = self._amounts[:, steps], None
         if piece.whole:
             self._refresh_free()
-            for kind, least in piece.pairs:
-                if least:
-                    np.minimum(room, self._whole[kind, owner] // least, out=room)
-        else:
-            for kind, least in piece.pairs:
-                if least:
-                    np.minimum(room, amounts[kind] // least, out=room)
+            wholes = self._whole[:, self._owner[steps]]
+        room = np.full(len(steps), piece.wanted, dtype=np.int64)
+        for kind, least in piece.pairs:
+            if least:
+                np.minimum(room, (amounts if wholes is None else wholes)[kind] // least, out=room)
         np.maximum(room, 0, out=room)
-        room[~self._fit(piece, amounts, owner)] = 0
+        if wholes is not None:
+            room[~self._fit_anywhere(piece, amounts, wholes)] = 0
         return room
 
-    def _filled(self, piece: Piece, room: Array, start: float, end: float) -> Places | None:
+    def _filled(self, piece: Piece, start: float, end: float) -> Places | None:
         """Fill rows, the first as far as it goes and then the next, all the time in between."""
         times, _, owner = self._views()
-        inside = np.flatnonzero((times[:-1] < end) & (times[1:] > start))
+        mask = self._steps_of(piece.ground, owner)
+        within = (times[:-1] < end) & (times[1:] > start)
+        inside = np.flatnonzero(within if mask is None else within & mask[:-1])
         rows = owner[inside]
         firsts = np.flatnonzero(np.diff(rows, prepend=-1))
-        rooms = np.minimum.reduceat(room[inside], firsts)
+        rooms = np.minimum.reduceat(self._room(piece, inside), firsts)
         rows = rows[firsts]
-        order = np.argsort(rows)
-        rows, rooms = rows[order], rooms[order]
+        good = np.flatnonzero(rooms)
+        good = good[np.argsort(rows[good])]
+        rows, rooms = rows[good], rooms[good]
         total = np.cumsum(rooms)
-        if total[-1] < piece.wanted:
+        if not total.size or total[-1] < piece.wanted:
             return None
         last = int(np.searchsorted(total, piece.wanted))
         taken = rooms[: last + 1]
         taken[-1] -= total[last] - piece.wanted
-        return {
-            row: count for row, count in zip(rows[: last + 1].tolist(), taken.tolist(), strict=True) if count
-        }
+        return dict(zip(rows[: last + 1].tolist(), taken.tolist(), strict=True))
 
 
 def _size(steps: int) -> int:
@@ -373,15 +422,13 @@ def _moments(begin: Array, until: Array, limit: float, wanted: int) -> Iterator[
         yield from np.unique(moments[count >= wanted]).tolist()
 
 
-def _powers(most: int) -> list[tuple[int, int]]:
-    """So many pieces on a row, and what it counts for that they find room: never too little in all."""
-    return [(1 << power, 1 << power) for power in range(most.bit_length())]
-
-
 def _steps(most: int) -> list[tuple[int, int]]:
-    """The same, exactly up to a few."""
-    few = 1 << _EXACTLY
-    return [(count, 1) for count in range(1, min(most + 1, few))] + _powers(most)[_EXACTLY:]
+    """So many pieces on a row, and what it counts for that they find room: never too little in all.
+
+    Up to a few, that is exact.
+    """
+    powers = [(1 << power, 1 << power) for power in range(_EXACTLY, most.bit_length())]
+    return [(count, 1) for count in range(1, min(most + 1, 1 << _EXACTLY))] + powers
 
 
 def _open_moments(begin: Array, until: Array, limit: float, counts: Array, wanted: int) -> list[float]:
@@ -398,15 +445,3 @@ def _open_moments(begin: Array, until: Array, limit: float, counts: Array, wante
     open_ = open_ - over[np.searchsorted(last[order], moments, "left")]
     found: list[float] = moments[open_ >= wanted].tolist()
     return found
-
-
-def spaced(moments: Sequence[float]) -> Iterator[float]:
-    """The first moments, and ever fewer of those behind them, where it does not matter so much."""
-    yield from moments[:_FEW]
-    place, step = _FEW, 2
-    while place < len(moments) - 1:
-        yield moments[place]
-        place += step
-        step += step // 2
-    if len(moments) > _FEW:
-        yield moments[-1]

@@ -4,7 +4,7 @@
  submit, ended, node lost, window ──▶ planner ──plan(now)──▶ starts, revisions of guarantees
 
  compiler   requests → gangs           lanes    who waits, in order      turns    whose turn it is
- timeline   what is free when          book     reservations, promises   starts   beginning and end
+ timeline   what is free when          schedule reservations, promises   starts   beginning and end
  upkeep     nodes and windows          extension, whys, suggestions      what people ask
 ```
 """
@@ -19,7 +19,6 @@ import msgspec
 
 from jobman.plan.nodes import ClusterNode
 from jobman.sched.blocks import Block
-from jobman.sched.book import Book
 from jobman.sched.bounds import Bound
 from jobman.sched.circles import Circles
 from jobman.sched.compiler import BoundsOf, Compiler
@@ -29,6 +28,7 @@ from jobman.sched.lanes import Entry, Key, Lane
 from jobman.sched.queues import EVERYTHING, Queue, QueueState
 from jobman.sched.requests import Extension, Placed, Promise, Request, Revision, Start
 from jobman.sched.restoring import kept
+from jobman.sched.schedule import Schedule
 from jobman.sched.starts import Starts
 from jobman.sched.timeline import Timeline
 from jobman.sched.turns import Turns
@@ -37,6 +37,7 @@ from jobman.sched.windows import Windows
 
 Priority = Callable[[Request, float], float]
 _A_MOMENT = 0.001
+_ROUNDS = 3
 _LONG_AGO = 1e12
 """Those who were promised something before a restart are before all others, in the order of that."""
 
@@ -62,16 +63,16 @@ class Planner:
     ) -> None:
         self.timeline = Timeline(nodes)
         self.compiler = Compiler(self.timeline, queues, bounds)
-        self.book = Book(self.compiler, Windows(self.timeline), firm)
-        self.lanes = self.book.lanes
+        self.schedule = Schedule(self.compiler, Windows(self.timeline), firm)
+        self.lanes = self.schedule.lanes
         self.lanes.extend(Lane(queue) for queue in sorted(queues, key=lambda queue: -queue.factor))
-        self.upkeep = Upkeep(self.book)
-        self.entries = self.book.entries
+        self.upkeep = Upkeep(self.schedule)
+        self.entries = self.schedule.entries
         self._by_name = {lane.queue.name: lane for lane in self.lanes}
         self._default = self._by_name.get(EVERYTHING.name, self.lanes[-1])
         self._priority = priority
-        self._starts = Starts(self.book)
-        self._turns = Turns(self.book, self._starts)
+        self._starts = Starts(self.schedule)
+        self._turns = Turns(self.schedule, self._starts)
         self._circles = Circles(self.entries)
         self._wakes: list[tuple[float, int, Entry]] = []
         """When somebody may start who could not before."""
@@ -140,6 +141,8 @@ class Planner:
             circle = entry.circle = self._circles.join(request)
             for member in circle.waiting():
                 member.lane.is_stale = True
+                if member.spot is not None:
+                    self.schedule.unreserve(member, f"{request.id} joins it")
 
     def withdraw(self, request_id: str, now: float) -> None:  # noqa: ARG002
         """Somebody who waits wants nothing any more."""
@@ -147,18 +150,20 @@ class Planner:
         lane = entry.lane
         lane.leave(entry)
         if entry.spot is not None:
-            self.book.unreserve(entry)
-            self.book.happened(request_id, "left the queue")
+            self.schedule.unreserve(entry)
+            self.schedule.happened(request_id, "left the queue")
         elif lane.strict or lane.depth < inf:
             lane.is_stale = True
         if entry.circle is not None:
             self._circles.leave(request_id)
+            for member in entry.circle.waiting():
+                member.lane.is_stale = True
 
     def ended(self, request_id: str, now: float) -> None:
         """What ran gives everything back."""
         entry = self.entries.pop(request_id)
         self._starts.finish(entry, now)
-        self.book.happened(request_id, "ended")
+        self.schedule.happened(request_id, "ended")
         if entry.circle is not None:
             self._circles.leave(request_id)
 
@@ -180,22 +185,22 @@ class Planner:
             entry.lane.sort()
         entry.guaranteed = guaranteed_by
         entry.cause = "its place in the queue was lost with a restart"
-        spot = kept(self.book, entry, placed, max(guaranteed_by, now))
+        spot = kept(self.schedule, entry, placed, max(guaranteed_by, now))
         entry.lane.is_stale = True
         if spot is None:
             entry.lane.lost.append(entry)
             return
-        self.book.hold(entry, spot)
+        self.schedule.hold(entry, spot)
         entry.tested = -1
         if spot.start != guaranteed_by:
-            self.book.revise(entry, spot.start)
+            self.schedule.revise(entry, spot.start)
         entry.cause = ""
 
     # -- deciding ------------------------------------------------------------------------------------
 
     def plan(self, now: float) -> Pass:
         """One pass: start what can start, plan what is to be planned."""
-        book, starts = self.book, self._starts
+        schedule, starts = self.schedule, self._starts
         self.timeline.forget(now)
         if starts.ends and starts.ends[0][0] < now:
             starts.put_off(now)
@@ -203,20 +208,31 @@ class Planner:
             self.upkeep.pass_dues(now)
         if self._wakes and self._wakes[0][0] <= now:
             self._wake(now)
-        if book.dues and book.dues[0][0] <= now:
-            for entry in book.due(now):
+        if schedule.dues and schedule.dues[0][0] <= now:
+            for entry in schedule.due(now):
                 if entry.lane.barrier is entry:
                     entry.lane.is_stale = True
                 else:
                     entry.lane.due[entry.request.id] = entry
+        losses = schedule.losses
         for lane in self.lanes:
             if lane.waiting and not lane.is_closed:
                 self._turns.serve(lane, now)
                 if lane.begun:
                     lane.let_go()
-        done = Pass(starts.starts, book.revisions)
-        starts.starts, book.revisions = [], []
+        if schedule.losses != losses:
+            self._serve_losers(now)
+        done = Pass(starts.starts, schedule.revisions)
+        starts.starts, schedule.revisions = [], []
         return done
+
+    def _serve_losers(self, now: float) -> None:
+        """Who lost a place to somebody who started late is planned in the same pass."""
+        for _ in range(_ROUNDS):
+            for lane in self.lanes:
+                if lane.lost and not lane.is_closed:
+                    self._turns.serve(lane, now)
+                    lane.let_go()
 
     def _wake(self, now: float) -> None:
         """The time has come from which somebody may start."""
@@ -261,12 +277,12 @@ class Planner:
     def _take_back(self, lane: Lane) -> None:
         for entry in list(lane.waiting):
             if entry.spot is not None:
-                self.book.unreserve(entry)
+                self.schedule.unreserve(entry)
             if entry.guaranteed is not None:
                 entry.cause = f"the queue {lane.queue.name} is closed"
-                self.book.revise(entry, None)
+                self.schedule.revise(entry, None)
         lane.lose_nothing()
-        self.book.happened(f"the queue {lane.queue.name}", "was closed")
+        self.schedule.happened(f"the queue {lane.queue.name}", "was closed")
 
     def resort(self, now: float) -> None:
         """Priorities have changed: put everybody where they belong. Guarantees stay as they are."""
@@ -285,7 +301,7 @@ class Planner:
     def extend_all(self, request_ids: Iterable[str], seconds: float, now: float) -> Extension:  # noqa: ARG002
         """The same for several at once: all of them run longer, or none does."""
         entries = [self.entries[each] for each in request_ids]
-        answer = extend(self.book, entries, seconds)
+        answer = extend(self.schedule, entries, seconds)
         for entry in entries:
             if answer.granted and entry.end < inf:
                 self._starts.will_end(entry)
@@ -310,25 +326,25 @@ class Planner:
         return Promise(spot.start, place, self.compiler.placed(entry.gang, spot), lane.queue.name)
 
     def _try(self, entry: Entry, now: float) -> Spot | None:
-        lane, book = entry.lane, self.book
+        lane, schedule = entry.lane, self.schedule
         after = now
         if lane.strict and not lane.reservation:
             if any(other.spot is None for other in lane.waiting):
                 return None
             after = max([now, *(other.spot.start for other in lane.waiting if other.spot is not None)])
         elif entry.is_plain and (lane.depth or not lane.place(entry)):
-            book.releases.warm(entry.gang, now)
+            schedule.releases.warm(entry.gang, now)
             spot = self.timeline.now(entry.gang, entry.limit, now)
-            if spot is not None and book.admits_now(entry, spot, now):
+            if spot is not None and schedule.admits_now(entry, spot, now):
                 return spot
         if not lane.strict and not lane.is_ahead(entry):
             return None
-        spot = book.find(entry, after)
-        return None if spot is None or spot.start > now + book.firm else spot
+        spot = schedule.find(entry, after)
+        return None if spot is None or spot.start > now + schedule.firm else spot
 
     def next_due(self, now: float) -> float | None:
         """When to make a pass although nothing happens."""
-        dues = [self.book.next_due(now), *self.upkeep.dues[:1], *(wake for wake, _, _ in self._wakes[:1])]
+        dues = [self.schedule.next_due(now), *self.upkeep.dues[:1], *(wake for wake, _, _ in self._wakes[:1])]
         overdue = self._starts.next_end()
         if overdue < inf:
             dues.append(max(overdue, now) + _A_MOMENT)

@@ -8,6 +8,8 @@ from math import inf
 
 Pairs = Sequence[tuple[int, int]]
 """What is needed: so much of the kind with this number."""
+_FEW = 12
+"""So many steps are changed one by one."""
 
 
 class Profile:
@@ -35,7 +37,7 @@ class Profile:
         times, columns = self.times, self.columns
         if end <= start or end <= times[0] or not pairs:
             return
-        first = bisect_left(times, start)
+        first = bisect_left(times, start) if start > times[0] else 0
         if first and (first == len(times) or times[first] != start):
             times.insert(first, start)
             for column in columns:
@@ -45,12 +47,12 @@ class Profile:
             times.insert(last, end)
             for column in columns:
                 column.insert(last, column[last - 1])
-        if last - first == 1:
-            for kind, amount in pairs:
-                columns[kind][first] += sign * amount
-        else:
-            for kind, amount in pairs:
-                column, more = columns[kind], sign * amount
+        for kind, amount in pairs:
+            column, more = columns[kind], sign * amount
+            if last - first < _FEW:
+                for place in range(first, last):
+                    column[place] += more
+            else:
                 column[first:last] = [free + more for free in column[first:last]]
         column = columns[0]
         if last < len(times) and column[last] == column[last - 1]:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from math import inf, isinf
+from math import isinf
 from typing import NamedTuple, TypeVar
 
 import msgspec
 
+from jobman.plan.nodes import ClusterNode
 from jobman.plan.wording import describe_amounts, format_amount
 from jobman.sched.accounts import AccountTree
 from jobman.sched.capacity import to_amount, to_units
+from jobman.sched.minimum import least_amounts
 from jobman.sched.queues import EVERYTHING, NO_LIMITS, Limits, Queue
 from jobman.sched.requests import Request
 from jobman.spec.quantities import format_duration
@@ -181,18 +183,27 @@ class Quotas:
         return None
 
     def may_wait(
-        self, request: Request, *, seconds: float | None = None, charge: float = 0.0
+        self,
+        request: Request,
+        *,
+        seconds: float | None = None,
+        charge: float = 0.0,
+        nodes: Sequence[ClusterNode] | None = None,
     ) -> Blocked | None:
-        """What speaks against taking a request in: it could never start, or too many wait.
+        """What speaks against taking a request in: it could never start, the money is spent, too many wait.
 
-        `seconds` is the time that was asked for, where the request's own limit has grace in it.
+        `seconds` is the time that was asked for, where the request's own limit has grace in it; `nodes` are
+        those it may get: whoever takes nodes as a whole holds all that is on them.
         """
         limited = self._place(_key(request)).limited
         for row, limits in limited:
             if blocked := _too_long(row, limits, request.limit if seconds is None else seconds):
                 return blocked
-        if blocked := _too_large_for_all(request, limited, charge):
+        if blocked := _too_large_for_all(request, limited, charge, nodes):
             return blocked
+        for row, limits in limited:
+            if blocked := _spent(row, limits, self._count(row), charge):
+                return blocked
         for row, limits in limited:
             if blocked := _crowded(row, limits, self._count(row), request):
                 return blocked
@@ -202,11 +213,11 @@ class Quotas:
         """The budget that is spent, where what runs has nothing set aside in it any more."""
         held = self._run(id)
         for row, limits in self._place(held.key).limited:
-            budget = inf if limits.budget is None else limits.budget
-            spent = _units(self._count(row).charged)
-            if spent > budget or (spent == budget and not held.rest):
-                words = f"{row.who} may spend {_money(budget)}{row.where} and has spent {_money(spent)}"
-                return Blocked(row, "budget", words)
+            blocked = _spent(row, limits, self._count(row))
+            if blocked is not None and (
+                not held.rest or _units(self._count(row).charged) > (limits.budget or 0.0)
+            ):
+                return blocked
         return None
 
     def bounds(self, request: Request) -> list[tuple[Hashable, dict[str, float]]]:
@@ -441,6 +452,19 @@ def _overdrawn(row: Row, budget: float, count: _Count, charge: float) -> Blocked
     return Blocked(row, "budget", words)
 
 
+def _spent(row: Row, limits: Limits, count: _Count, charge: float = 0.0) -> Blocked | None:
+    """A budget of which too little is left; what costs nothing needs none."""
+    spent = _units(count.charged)
+    if limits.budget is None or not spent:
+        return None
+    words = f"{row.who} may spend {_money(limits.budget)}{row.where} and has spent {_money(spent)}"
+    if spent >= limits.budget:
+        return Blocked(row, "budget", words)
+    if spent + charge > limits.budget:
+        return Blocked(row, "budget", f"{words}; this may cost {_money(charge)}")
+    return None
+
+
 def _too_long(row: Row, limits: Limits, seconds: float) -> Blocked | None:
     if limits.longest is None or seconds <= limits.longest:
         return None
@@ -450,11 +474,14 @@ def _too_long(row: Row, limits: Limits, seconds: float) -> Blocked | None:
 
 
 def _too_large_for_all(
-    request: Request, limited: Sequence[tuple[Row, Limits]], charge: float
+    request: Request,
+    limited: Sequence[tuple[Row, Limits]],
+    charge: float,
+    nodes: Sequence[ClusterNode] | None,
 ) -> Blocked | None:
     """A limit that every alternative would break alone; it is told of the first."""
     first = None
-    for amounts in [_least(parts) for parts in request.alternatives] or [{}]:
+    for amounts in [_least(parts, request, nodes) for parts in request.alternatives] or [{}]:
         found = (_too_large(row, limits, amounts, charge) for row, limits in limited)
         blocked = next(filter(None, found), None)
         if blocked is None:
@@ -463,8 +490,12 @@ def _too_large_for_all(
     return first
 
 
-def _least(parts: Alternative) -> dict[str, float]:
-    """What is known of an alternative before it has nodes; those it takes whole may hold more."""
+def _least(parts: Alternative, request: Request, nodes: Sequence[ClusterNode] | None) -> dict[str, float]:
+    """What is known of an alternative before it has nodes."""
+    if nodes is not None:
+        found = least_amounts(parts, nodes, request.wishes, request.overhead)
+        if found is not None:  # what suits no node at all is told elsewhere
+            return dict(found)
     summed = totals(parts)
     return {**summed.amounts, **({"node": summed.nodes} if summed.nodes else {})}
 

@@ -27,6 +27,8 @@ class Releases:
         self._base = 0
         self.count = 0
         """How much there was, ever."""
+        self._known: dict[tuple[int, float], list[int]] = {}
+        """Answers that hold until something more is freed."""
         self._peaks: dict[int, tuple[int, ...]] = {}
         """The most that is free where something was freed, by its place in the log; of single rows only."""
 
@@ -38,6 +40,8 @@ class Releases:
             self._log = log = []
             self._peaks = {}
         log.append((rows, begin, end, bounds))
+        if self._known:
+            self._known = {}
         self.count += 1
 
     # -- those who cannot start ----------------------------------------------------------------------
@@ -79,11 +83,14 @@ class Releases:
 
     def _rows_since(self, since: int, before: float) -> list[int]:
         """The rows on which something was freed before a moment; who fails until then needs no other."""
-        found: dict[int, None] = {}
-        for rows, begin, _, _ in self._log[max(since, 0) :]:
-            if begin < before:
-                found.update(dict.fromkeys(rows))
-        return list(found)
+        known = self._known.get((since, before))
+        if known is None:
+            found: dict[int, None] = {}
+            for rows, begin, _, _ in self._log[max(since, 0) :]:
+                if begin < before:
+                    found.update(dict.fromkeys(rows))
+            known = self._known[since, before] = list(found)
+        return known
 
     # -- those who have a place ----------------------------------------------------------------------
 

@@ -2,35 +2,35 @@
 
 from __future__ import annotations
 
-from jobman.sched.book import Book
 from jobman.sched.gangs import Spot
 from jobman.sched.lanes import Entry
 from jobman.sched.requests import Placed
+from jobman.sched.schedule import Schedule
 from jobman.sched.windows import Window
 
 
-def kept(book: Book, entry: Entry, placed: Placed, start: float) -> Spot | None:
+def kept(schedule: Schedule, entry: Entry, placed: Placed, start: float) -> Spot | None:
     """The spot that was promised, if it can still be had; otherwise the entry may know why not."""
-    gone = [name for places in placed.places for name in places if name not in book.timeline.numbers]
+    gone = [name for places in placed.places for name in places if name not in schedule.timeline.numbers]
     if gone:
         entry.cause = f"node {gone[0]} is gone"
     if entry.circle is not None:
         return None
     if not entry.request.reservation:
-        return _fitting(book, entry, placed, start)
-    for window in book.windows.of(entry.request):
-        spot = _within(book, entry, window, placed, start)
+        return _fitting(schedule, entry, placed, start)
+    for window in schedule.windows.of(entry.request):
+        spot = _within(schedule, entry, window, placed, start)
         if spot is not None:
             return spot
     return None
 
 
-def _within(book: Book, entry: Entry, window: Window, placed: Placed, start: float) -> Spot | None:
+def _within(schedule: Schedule, entry: Entry, window: Window, placed: Placed, start: float) -> Spot | None:
     known = entry.gang
-    entry.gang = book.compiler.gang_within(entry.request, entry.lane.queue.name, window.name, window.rows)
+    entry.gang = schedule.compiler.gang_within(entry.request, entry.lane.queue.name, window.name, window.rows)
     if window.start <= start and start + entry.limit <= window.end:
-        with book.windows.opened(window):
-            spot = _fitting(book, entry, placed, start)
+        with schedule.windows.opened(window):
+            spot = _fitting(schedule, entry, placed, start)
         if spot is not None:
             entry.window = window.name
             return spot
@@ -38,13 +38,13 @@ def _within(book: Book, entry: Entry, window: Window, placed: Placed, start: flo
     return None
 
 
-def _fitting(book: Book, entry: Entry, placed: Placed, start: float) -> Spot | None:
-    spot = book.compiler.spot_of(entry.gang, placed, start)
+def _fitting(schedule: Schedule, entry: Entry, placed: Placed, start: float) -> Spot | None:
+    spot = schedule.compiler.spot_of(entry.gang, placed, start)
     if spot is None or not _is_whole(entry, spot):
         return None
-    end, rows = start + entry.limit, book.timeline.rows
+    end, rows = start + entry.limit, schedule.timeline.rows
     is_free = all(rows[number].profile.fits(pairs, start, end) for number, pairs in spot.holds)
-    return spot if is_free and book.admits(entry, spot, start, end) else None
+    return spot if is_free and schedule.admits(entry, spot, start, end) else None
 
 
 def _is_whole(entry: Entry, spot: Spot) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from jobman.sched.balance import Balance
@@ -22,14 +22,24 @@ class Seating:
         self._timeline = timeline
 
     def choose(
-        self, choice: Choice, wishes: Wishes, start: float, end: float, *, really: bool
+        self,
+        choice: Choice,
+        wishes: Wishes,
+        start: float,
+        end: float,
+        *,
+        really: bool,
+        cost: Callable[[int], float] | None = None,
     ) -> list[Places] | None:
-        """Places for all pieces from one moment to another; `really` where they must be free now, too."""
+        """Places for all pieces from one moment to another; `really` where they must be free now, too.
+
+        With a cost, the cheapest rows come first.
+        """
         if not choice.has_ground and not really:
             return None
         attempt = _Attempt(self._timeline, choice, wishes, start, end, really=really)
         for ground in self._grounds(choice, wishes, really=really):
-            places = attempt.seat(ground)
+            places = attempt.seat(ground if cost is None else sorted(ground, key=cost))
             if places is not None:
                 return places
         return None
@@ -79,20 +89,27 @@ class _Attempt:
         self, timeline: Timeline, choice: Choice, wishes: Wishes, start: float, end: float, *, really: bool
     ) -> None:
         self._timeline = timeline
-        self._choice = choice
         self._wishes = wishes
         self._start, self._end, self._really = start, end, really
+        self._pieces = [piece.inside or piece for piece in choice.pieces]
         self._suited = [self._suited_to(piece) for piece in choice.pieces]
 
     def _suited_to(self, piece: Piece) -> frozenset[int]:
         ground = piece.ground.everywhere if self._really else piece.ground.rows
-        return frozenset(self._timeline.fitting(piece, ground, self._start, self._end, really=self._really))
+        suited = self._timeline.fitting(piece, ground, self._start, self._end, really=self._really)
+        if piece.inside is not None:
+            # Others must leave the whole node to it; what its own parts leave to each other is seen later.
+            suited = [number for number in suited if self._takes(piece, number, 1)]
+        return frozenset(suited)
+
+    def _takes(self, piece: Piece, number: int, most: int) -> int:
+        return self._timeline.takes(piece, number, self._start, self._end, most, really=self._really)
 
     def seat(self, ground: Sequence[int]) -> list[Places] | None:
         """Places for all pieces: those with the least choice come first."""
         order = sorted(
-            range(len(self._choice.pieces)),
-            key=lambda at: (not self._choice.pieces[at].single, len(self._suited[at])),
+            range(len(self._pieces)),
+            key=lambda at: (not self._pieces[at].single, len(self._suited[at])),
         )
         found = self._one_by_one(order, ground)
         if found is None and len(order) > 1:
@@ -100,7 +117,7 @@ class _Attempt:
         if found is None and len(order) > 1:
             found = self._one_by_one(order, self._tightest_first(ground))
         has_balance = self._wishes.spread is not None or self._wishes.apart is not None
-        if found is None and not has_balance and sum(piece.single for piece in self._choice.pieces) > 1:
+        if found is None and not has_balance and sum(piece.single for piece in self._pieces) > 1:
             found = self._shared_out(order, ground)
         return found
 
@@ -110,7 +127,7 @@ class _Attempt:
 
     def _tightest_first(self, ground: Sequence[int]) -> list[int]:
         """The rows that have the least of what is asked for first."""
-        kinds = sorted({kind for piece in self._choice.pieces for kind, _ in piece.pairs})
+        kinds = sorted({kind for piece in self._pieces for kind, _ in piece.pairs})
         rows = self._timeline.rows
         return sorted(ground, key=lambda number: [rows[number].capacity[kind] for kind in kinds])
 
@@ -120,12 +137,12 @@ class _Attempt:
         timeline = self._timeline
         rows = timeline.rows
         balance = Balance(self._wishes, {rows[number].name: rows[number].node for number in self._placed()})
-        found: list[Places] = [{} for _ in self._choice.pieces]
+        found: list[Places] = [{} for _ in self._pieces]
         taken: list[tuple[int, Pairs]] = []
         used: set[int] = set()
         try:
             for at in order:
-                piece = self._choice.pieces[at]
+                piece = self._pieces[at]
                 places = given[at] if given and at in given else self._places(at, ground, used, balance)
                 if places is None:
                     return None
@@ -147,7 +164,7 @@ class _Attempt:
         return [numbers[name] for name in spread.placed if name in numbers] if spread is not None else []
 
     def _places(self, at: int, ground: Sequence[int], used: set[int], balance: Balance) -> Places | None:
-        piece, suited = self._choice.pieces[at], self._suited[at]
+        piece, suited = self._pieces[at], self._suited[at]
         rows = [number for number in ground if number in suited and not (piece.single and number in used)]
         if balance.matters:
             return self._balanced(piece, rows, ground, balance)
@@ -159,7 +176,7 @@ class _Attempt:
         timeline = self._timeline
         rooms = {}
         for number in rows:
-            count = timeline.takes(piece, number, self._start, self._end, piece.wanted, really=self._really)
+            count = self._takes(piece, number, piece.wanted)
             if count:
                 rooms[number] = (timeline.rows[number].node, count)
         members = piece.ground.members
@@ -176,15 +193,12 @@ class _Attempt:
 
     def _shared_out(self, order: Sequence[int], ground: Sequence[int]) -> list[Places] | None:
         """Several pieces compete for nodes of their own: give each some that the others can do without."""
-        single = [at for at in order if self._choice.pieces[at].single]
+        single = [at for at in order if self._pieces[at].single]
         open_ = {
             at: {
                 number
                 for number in ground
-                if number in self._suited[at]
-                and self._timeline.takes(
-                    self._choice.pieces[at], number, self._start, self._end, 1, really=self._really
-                )
+                if number in self._suited[at] and self._takes(self._pieces[at], number, 1)
             }
             for at in single
         }
@@ -194,7 +208,7 @@ class _Attempt:
         fitting = [
             [place for place, kind in enumerate(kinds) if kind[number]] for number in range(len(single))
         ]
-        wanted = [self._choice.pieces[at].wanted for at in single]
+        wanted = [self._pieces[at].wanted for at in single]
         shares = share(wanted, fitting, [len(numbers) for numbers in kinds.values()])
         if shares is None:
             return None

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from heapq import heappop, heappush
 from math import inf
 
-from jobman.sched.book import Book
 from jobman.sched.circles import Circle, place_at
 from jobman.sched.gangs import Gang, Spot
 from jobman.sched.lanes import Entry
 from jobman.sched.requests import Start
+from jobman.sched.schedule import Schedule
 
 _OVERRUN = 30.0
 """Seconds by which the end of what should be over is put off, again and again."""
@@ -23,10 +23,10 @@ _HOPELESS = 1 << 40
 class Starts:
     """What starts, and what is told about it."""
 
-    def __init__(self, book: Book) -> None:
-        self._book = book
-        self._timeline = book.timeline
-        self._releases = book.releases
+    def __init__(self, schedule: Schedule) -> None:
+        self._schedule = schedule
+        self._timeline = schedule.timeline
+        self._releases = schedule.releases
         self.starts: list[Start] = []
         self.ends: list[tuple[float, str, Entry]] = []
         """When what runs will be over; with some that is over already, or later."""
@@ -37,7 +37,7 @@ class Starts:
         """Start a request if there is room and nobody who has a reservation is disturbed."""
         gang, limit = entry.gang, entry.limit
         freed = self._releases.count
-        if limit >= gang.failed and self._is_hopeless(gang, freed, now):
+        if limit >= gang.failed and (gang.seen == freed or self._is_hopeless(gang, now)):
             return False
         if not entry.is_plain:
             request = entry.request
@@ -56,36 +56,44 @@ class Starts:
         self._start(entry, spot, now, now + limit, is_planned=False)
         return True
 
-    def _is_hopeless(self, gang: Gang, freed: int, now: float) -> bool:
+    def _is_hopeless(self, gang: Gang, now: float) -> bool:
         """Whether nothing was freed since a gang failed that could help it."""
-        if gang.seen == freed:
-            return True
         return gang.seen >= 0 and gang.sole is None and not self._releases.revives(gang, now)
 
     def _start_bounded(self, entry: Entry, now: float) -> bool:
-        """The first alternative for which there is room, and which all limits admit."""
-        gang, limit = entry.gang, entry.limit
+        spot, lack = self._admitted(entry, now)
+        if spot is None:
+            entry.gang.fail(entry.limit, self._releases.count, lack)
+            return False
+        self._start(entry, spot, now, now + entry.limit, is_planned=False)
+        return True
+
+    def _admitted(self, entry: Entry, now: float) -> tuple[Spot | None, int]:
+        """The first alternative with room that all limits admit; or how many rows are missing."""
+        schedule, gang = self._schedule, entry.gang
         lack = _HOPELESS
         for choice in gang.choices:
-            spot = self._timeline.now_as(gang, choice, limit, now)
+            spot = self._timeline.now_as(gang, choice, entry.limit, now)
             if spot is None:
                 lack = min(lack, self._timeline.lack)
-            elif self._book.admits_now(entry, spot, now):
-                self._start(entry, spot, now, now + limit, is_planned=False)
-                return True
-            else:
+                continue
+            if not schedule.admits_now(entry, spot, now):
                 gang.is_bound = True
-        gang.fail(limit, self._releases.count, lack)
-        return False
+                spot = schedule.frugal(gang, choice, entry, now, really=True)
+            if spot is not None:
+                return spot, 0
+            if schedule.compiler.differing(gang, choice):
+                lack = 1
+        return None, lack
 
     def _start_circle(self, entry: Entry, circle: Circle, now: float) -> bool:
         """Start all who must run at the same time, if all can."""
         members = circle.waiting()
         if circle.missing or any(member.spot is not None for member in members):
             return False
-        if not circle.is_led_by(entry, self._book.lanes):
+        if not circle.is_led_by(entry, self._schedule.lanes):
             return False
-        spots = place_at(self._book, members, now)
+        spots = place_at(self._schedule, members, now)
         if spots is None or not self._are_free(spots.values()):
             return False
         for member in members:
@@ -147,52 +155,84 @@ class Starts:
             return False
         if not all(self._admits_now(member) for member in members):
             return False
+        if now - spots[0].start >= _PUNCTUAL:
+            return self._begin_circle_late(members, spots, now)
         for member, spot in zip(members, spots, strict=True):
             self._start(member, spot, now, member.end, is_planned=True)
         return True
+
+    def _begin_circle_late(self, members: Sequence[Entry], spots: Sequence[Spot], now: float) -> bool:
+        """The same as for one; all of them start, or none."""
+        schedule = self._schedule
+        planned = [member.end for member in members]
+        for member in members:
+            schedule.unhold(member)
+        found = place_at(schedule, members, now)
+        if found is not None and self._are_free(found.values()):
+            for member in members:
+                self._start(member, found[member.request.id], now, now + member.limit, is_planned=False)
+            return True
+        late = list(zip(members, spots, planned, strict=True))
+        words = (self._closed_by(member, spot, now, now + member.limit) for member, spot, _ in late)
+        closed = next(filter(None, words), "")
+        for member, spot, end in late:
+            if closed:
+                schedule.releases.add(spot.rows, spot.start, end, member.gang.bounds)
+                schedule.lose(member, f"it was late for {closed}")
+            else:
+                self._start(member, spot, now, now + member.limit, is_planned=False)
+        for member, spot, end in () if closed else late:
+            self._displace(member, spot, end, now)
+        return not closed
 
     def _begin_elsewhere(self, entry: Entry, spot: Spot, now: float) -> bool:
         """What it was to have is not free as it should be; perhaps something else is."""
         if entry.gang.sole is not None or entry.window:
             return False
-        self._book.unhold(entry)
+        self._schedule.unhold(entry)
         if self._begin_anywhere(entry, now):
             return True
-        self._book.hold(entry, spot)
+        self._schedule.hold(entry, spot)
         return False
 
     def _begin_anywhere(self, entry: Entry, now: float) -> bool:
         """Start one who holds nothing, on whatever rows."""
         gang = entry.gang
         hot, gang.hot = gang.hot, None
-        found = self._timeline.now(gang, entry.limit, now)
+        if gang.bounds:
+            found, _ = self._admitted(entry, now)
+        else:
+            found = self._timeline.now(gang, entry.limit, now)
         gang.hot = hot
-        if found is None or not self._book.admits_now(entry, found, now):
+        if found is None:
             return False
         self._start(entry, found, now, now + entry.limit, is_planned=False)
         return True
 
     def _begin_late(self, entry: Entry, spot: Spot, now: float) -> bool:
         """Its time is over later than planned: others may be in the way, who give way, or a window."""
-        book = self._book
+        schedule = self._schedule
         planned, end = entry.end, now + entry.limit
-        book.unhold(entry)
+        schedule.unhold(entry)
         if not entry.window and self._begin_anywhere(entry, now):
             return True
         closed = self._closed_by(entry, spot, now, end)
         if closed:
-            book.releases.add(spot.rows, spot.start, planned, entry.gang.bounds)
-            entry.spot, entry.cause = None, f"it was late for {closed}"
-            entry.lane.lost.append(entry)
+            schedule.releases.add(spot.rows, spot.start, planned, entry.gang.bounds)
+            schedule.lose(entry, f"it was late for {closed}")
             return False
         self._start(entry, spot, now, end, is_planned=False)
-        cause = f"{entry.request.id} ran longer than planned: it started late"
-        book.displace(spot.rows, planned, end, cause, now, entry.takes)
+        self._displace(entry, spot, planned, now)
         return True
+
+    def _displace(self, entry: Entry, spot: Spot, planned: float, now: float) -> None:
+        """Let those give way who are where one is longer than planned."""
+        cause = f"{entry.request.id} ran longer than planned: it started late"
+        self._schedule.displace(spot.rows, planned, entry.end, cause, now, entry.takes)
 
     def _closed_by(self, entry: Entry, spot: Spot, start: float, end: float) -> str:
         """The window that a spot runs into, in words."""
-        windows, rows = self._book.windows, set(spot.rows)
+        windows, rows = self._schedule.windows, set(spot.rows)
         own = windows.get(entry.window)
         if own is not None and end > own.end:
             return f"the end of {own.words}"
@@ -204,14 +244,14 @@ class Starts:
     def _start(self, entry: Entry, spot: Spot, now: float, end: float, *, is_planned: bool) -> None:
         guaranteed = entry.guaranteed
         if guaranteed is not None and now - guaranteed >= _PUNCTUAL:
-            entry.cause = entry.cause or f"the queue was looked at late, when {self._book.cause}"
-            self._book.revise(entry, now)
+            entry.cause = entry.cause or f"the queue was looked at late, when {self._schedule.cause}"
+            self._schedule.revise(entry, now)
         self.begin(entry, spot, now, end, is_planned=is_planned)
         lane = entry.lane
         if lane.reserved:
             lane.reserved.pop(entry.request.id, None)
         lane.begun.append(entry)
-        placed = entry.gang.placed or self._book.compiler.placed(entry.gang, spot)
+        placed = entry.gang.placed or self._schedule.compiler.placed(entry.gang, spot)
         self.starts.append(Start(entry.request.id, placed, end))
 
     def begin(self, entry: Entry, spot: Spot, now: float, end: float, *, is_planned: bool = False) -> None:
@@ -222,7 +262,7 @@ class Starts:
         else:
             self._timeline.begin(spot.holds, now, end)
             if entry.gang.bounds:
-                entry.takes = self._book.compiler.takes(entry.gang, spot)
+                entry.takes = self._schedule.compiler.takes(entry.gang, spot)
                 for bound, pairs in entry.takes:
                     bound.take(entry.job, pairs, now, end)
         for bound, pairs in entry.takes:
@@ -253,7 +293,8 @@ class Starts:
             bound.give(entry.job, pairs, now, end)
             bound.forget(now, entry.job)
         entry.is_running, entry.spot = False, None
-        self._releases.add([number for number, _ in spot.holds], now, end, entry.gang.bounds)
+        sole = entry.gang.sole
+        self._releases.add(spot.rows if sole is None else sole.ground.rows, now, end, entry.gang.bounds)
 
     def put_off(self, now: float) -> None:
         """What should be over by now and is not: count on a little later."""
@@ -268,4 +309,4 @@ class Starts:
                 bound.take(entry.job, pairs, end, later)
             heappush(self.ends, (later, request_id, entry))
             cause = f"{request_id} ran longer than it may"
-            self._book.displace(spot.rows, now, later, cause, now, entry.takes)
+            self._schedule.displace(spot.rows, now, later, cause, now, entry.takes)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from math import inf
+from typing import NamedTuple
 
 import msgspec
 
@@ -16,6 +17,8 @@ _MOST = 8
 """Variants that are tried."""
 _SHORTEST = 60.0
 """Seconds: nobody is advised to ask for less."""
+_USUAL = (86400.0, 14400.0, 3600.0)
+"""Seconds: limits for one that has none."""
 
 
 class Suggestion(msgspec.Struct, frozen=True):
@@ -25,14 +28,23 @@ class Suggestion(msgspec.Struct, frozen=True):
     start: float
 
 
-def suggest(planner: Planner, request: Request, now: float) -> list[Suggestion]:
-    """Variants of a request that start sooner, the soonest first; the words complete "… it would start …"."""
+def suggest(
+    planner: Planner, request: Request, now: float, *, duration: float | None = inf, beside: float = 0.0
+) -> list[Suggestion]:
+    """Variants of a request that start sooner, the soonest first; the words complete "… it would start …".
+
+    `duration` is what was asked for, where the request's own limit stands for more than that; None for no
+    limit at all. `beside` is what any limit holds beside a duration.
+    """
     known = planner.try_out(_free(request), now).guaranteed_by
     entry = planner.entries.get(request.id)
     if entry is not None and entry.guaranteed is not None:
         known = entry.guaranteed
+    if planner.entry(_free(request), now).lane.is_closed:
+        known = None
+    times = _Times(request.limit if duration == inf else duration, beside)
     found = []
-    for number, (words, variant) in enumerate(_variants(planner, request)):
+    for number, (words, variant) in enumerate(_variants(planner, request, times)):
         if number == _MOST:
             break
         start = planner.try_out(variant, now).guaranteed_by
@@ -46,9 +58,17 @@ def _free(request: Request) -> Request:
     return msgspec.structs.replace(request, id=f"{request.id}?", together=())
 
 
-def _variants(planner: Planner, request: Request) -> Iterator[tuple[str, Request]]:
-    yield from _fewer(request)
-    yield from _shorter(request)
+class _Times(NamedTuple):
+    """The time that was asked for, and what a limit holds beside that."""
+
+    duration: float | None
+    beside: float
+
+
+def _variants(planner: Planner, request: Request, times: _Times) -> Iterator[tuple[str, Request]]:
+    if not planner.entry(_free(request), 0.0).lane.is_closed:
+        yield from _fewer(request)
+        yield from _shorter(request, times)
     yield from _elsewhere(planner, request)
 
 
@@ -74,15 +94,15 @@ def _changed(request: Request, part: Part) -> Request:
     return msgspec.structs.replace(_free(request), alternatives=((part,),))
 
 
-def _shorter(request: Request) -> Iterator[tuple[str, Request]]:
-    """A limit of a half, a quarter, an eighth."""
-    limit = request.limit / 2
-    for _ in range(3):
-        if not _SHORTEST <= limit < inf:
-            return
-        words = f"with a limit of {format_duration(limit)} instead of {format_duration(request.limit)}"
-        yield words, msgspec.structs.replace(_free(request), limit=limit)
-        limit /= 2
+def _shorter(request: Request, times: _Times) -> Iterator[tuple[str, Request]]:
+    """A limit of a half, a quarter, an eighth; for one that has none, limits that are usual."""
+    asked = times.duration
+    shorter = _USUAL if asked is None else [asked / 2, asked / 4, asked / 8]
+    instead = "" if asked is None else f" instead of {format_duration(asked)}"
+    for duration in shorter:
+        if _SHORTEST <= duration < inf:
+            words = f"with a time limit of {format_duration(duration)}{instead}"
+            yield words, msgspec.structs.replace(_free(request), limit=duration + times.beside)
 
 
 def _elsewhere(planner: Planner, request: Request) -> Iterator[tuple[str, Request]]:

@@ -9,21 +9,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from math import inf
+from typing import TYPE_CHECKING
 
 from jobman.plan.nodes import ClusterNode
 from jobman.plan.satisfy import FORGIVEN
 from jobman.sched.capacity import to_units
 from jobman.sched.gangs import Choice, Gang, Holds, Piece, Places, Spot
-from jobman.sched.outlook import Outlook, spaced
+from jobman.sched.moments import spaced
 from jobman.sched.rows import ENDLESS, Row
 from jobman.sched.seating import Seating
 from jobman.sched.wishes import Wishes
 
+if TYPE_CHECKING:
+    from jobman.sched.outlook import Outlook
+
+Rates = Mapping[int, float]
+"""What a unit of each kind costs."""
 FEW = 8
 """Up to so many nodes are looked at one by one."""
-_SOME = 32
+_SEVERAL, _SOME = 12, 32
 PLACE = " place"
 """A kind that no shape names: what needs nothing takes a place, and who is alone takes all of them."""
 _PLACES = 1 << 40
@@ -43,8 +49,10 @@ class Timeline:
         self._look()
 
     def _look(self) -> None:
-        self._outlook = Outlook(self.rows) if len(self.rows) > FEW else None
-        self._sole = self.rows[0].profile if len(self.rows) == 1 else None
+        self._outlook = _outlook(self.rows) if len(self.rows) > FEW else None
+        is_sole = len(self.rows) == 1
+        self.forget: Callable[[float], None] = self.rows[0].profile.forget if is_sole else self._forget
+        """Drop what is over."""
 
     def _units(self, node: ClusterNode, kind: str) -> int:
         if kind in node.amounts:
@@ -72,11 +80,7 @@ class Timeline:
 
     # -- changing ------------------------------------------------------------------------------------
 
-    def forget(self, now: float) -> None:
-        """Drop what is over."""
-        if self._sole is not None:
-            self._sole.forget(now)
-            return
+    def _forget(self, now: float) -> None:
         numbers: Iterable[int] = range(len(self.rows))
         if self._outlook is not None:
             numbers = self._outlook.stale(now)
@@ -150,6 +154,7 @@ class Timeline:
         """Where a gang can start now: the first alternative for which there is room."""
         sole = gang.sole
         if sole is not None:
+            self.lack = 1
             number = sole.ground.rows[0]
             row = self.rows[number]
             free = row.free
@@ -170,10 +175,10 @@ class Timeline:
 
     def now_as(self, gang: Gang, choice: Choice, limit: float, at: float) -> Spot | None:
         """Where one alternative of a gang can start now."""
-        self.lack = 1
         piece = choice.simple
         if piece is None:
             chosen = self._seating.choose(choice, gang.wishes, at, at + limit, really=True)
+            self.lack = 1  # one more row may be enough, by another arrangement
             return None if chosen is None else self.spot(at, choice, chosen, gang.wishes)
         numbers: Collection[int] | None = None
         if gang.hot is not None and gang.only is piece and limit >= gang.cold:
@@ -181,6 +186,7 @@ class Timeline:
             numbers = sorted(hot & ground.own) + sorted(
                 hot & (ground.members - ground.own) if ground.borrowed else ()
             )
+        self.lack = 1
         places = self._pick_now(piece, at, at + limit, numbers)
         return None if places is None else self.spot(at, choice, [places], gang.wishes)
 
@@ -198,8 +204,9 @@ class Timeline:
             self.lack = piece.wanted - int(found.size)
             return None
         if piece.wanted <= FEW:
-            places = self.pick(piece, found[:_SOME].tolist(), start, end, really=True)
-            if places is not None or found.size <= _SOME:
+            few = max(_SEVERAL, 2 * piece.wanted)
+            places = self.pick(piece, found[:few].tolist(), start, end, really=True)
+            if places is not None or found.size <= few:
                 return places
         found = outlook.fitting(piece, found, start, end)
         if piece.single and found.size < piece.wanted:
@@ -354,6 +361,17 @@ class Timeline:
                 return self.spot(at, choice, chosen, gang.wishes)
         return None
 
+    def frugally(
+        self, gang: Gang, choice: Choice, limit: float, at: float, rates: Rates, *, really: bool
+    ) -> Spot | None:
+        """Where one alternative of a gang can go at one moment, on the nodes that cost the least."""
+
+        def cost(number: int) -> float:
+            return sum(rates.get(kind, 0.0) * units for kind, units in self.rows[number].whole)
+
+        chosen = self._seating.choose(choice, gang.wishes, at, at + limit, really=really, cost=cost)
+        return None if chosen is None else self.spot(at, choice, chosen, gang.wishes)
+
     # -- sooner --------------------------------------------------------------------------------------
 
     def sooner(
@@ -364,12 +382,14 @@ class Timeline:
         piece = choice.simple
         assert piece is not None
         own = {number for number, _ in spot.holds}
-        if len(freed) <= _SOME or self._outlook is None:
+        if len(freed) <= _SEVERAL or self._outlook is None:
             start, number = self._soonest(piece, limit, after, spot.start, own, freed)
             if start >= spot.start:
                 return None
             if piece.wanted == 1:
                 return self.spot(start, choice, [{number: 1}], gang.wishes)
+        elif not self._outlook.may_open(freed, piece, limit, after, spot.start, own):
+            return None
         assert self._outlook is not None
         found = self._outlook.earliest(piece, limit, after, spot.start, own)
         return None if found is None else self.spot(found[0], choice, [found[1]], gang.wishes)
@@ -406,19 +426,15 @@ class Timeline:
     def may_help(self, gang: Gang, spot: Spot, limit: float, after: float, freed: Collection[int]) -> bool:
         """Whether the rows that were freed may let one who has its place start sooner."""
         own = {number for number, _ in spot.holds}
-        return any(self._may_help(choice, spot.start, own, limit, after, freed) for choice in gang.choices)
+        return any(self._opens(piece, spot.start, own, limit, after, freed) for piece in gang.pieces)
 
-    def _may_help(
-        self, choice: Choice, before: float, own: set[int], limit: float, after: float, freed: Collection[int]
+    def _opens(
+        self, piece: Piece, before: float, own: set[int], limit: float, after: float, freed: Collection[int]
     ) -> bool:
-        if len(freed) <= _SOME and not any(
-            self._soonest(piece, limit, after, before, own, freed)[0] < before for piece in choice.pieces
-        ):
-            return False
-        piece = choice.simple
-        if self._outlook is None or piece is None or len(piece.ground.rows) <= FEW:
-            return True
-        return self._outlook.may_open(piece, limit, after, before, own)
+        """Whether one of some rows has room before a moment."""
+        if self._outlook is not None and len(freed) > _SEVERAL:
+            return self._outlook.may_open(freed, piece, limit, after, before, own)
+        return self._soonest(piece, limit, after, before, own, freed)[0] < before
 
     def open_among(self, piece: Piece, numbers: Sequence[int]) -> list[int]:
         """Rows of a few on which a piece finds room now; of many only so many that may."""
@@ -429,7 +445,7 @@ class Timeline:
 
     def gained(self, piece: Piece, numbers: Sequence[int]) -> int:
         """How many pieces find room now on some rows, at most."""
-        if self._outlook is not None and len(numbers) > _SOME:
+        if self._outlook is not None and len(numbers) > _SEVERAL:
             found = self._outlook.count_now(piece, numbers)
             return found if piece.single else found * piece.wanted
         members, rows = piece.ground.members, self.rows
@@ -458,3 +474,10 @@ class Timeline:
             (number, pairs if count == 1 else tuple((kind, least * count) for kind, least in pairs))
             for number, count in places.items()
         ]
+
+
+def _outlook(rows: Sequence[Row]) -> Outlook:
+    # It needs arrays, and who has but a few nodes should not wait until they are loaded.
+    from jobman.sched.outlook import Outlook
+
+    return Outlook(rows)

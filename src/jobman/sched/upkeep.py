@@ -9,9 +9,9 @@ from math import inf
 from jobman.plan.nodes import ClusterNode
 from jobman.plan.satisfy import mismatch
 from jobman.sched.blocks import Block, on_nodes
-from jobman.sched.book import Book
 from jobman.sched.capacity import to_units
 from jobman.sched.profile import Pairs
+from jobman.sched.schedule import Schedule
 from jobman.sched.timeline import PLACE
 from jobman.sched.windows import Window
 
@@ -33,12 +33,12 @@ class Away:
 
 
 class Upkeep:
-    """Tells the book what has become of the nodes."""
+    """Tells the schedule what has become of the nodes."""
 
-    def __init__(self, book: Book) -> None:
-        self._book = book
-        self._timeline = book.timeline
-        self._windows = book.windows
+    def __init__(self, schedule: Schedule) -> None:
+        self._schedule = schedule
+        self._timeline = schedule.timeline
+        self._windows = schedule.windows
         self.away: dict[str, Away] = {}
         self.dues: list[float] = []
         """When to look at windows and suspect nodes."""
@@ -50,9 +50,9 @@ class Upkeep:
         known = self.away.pop(name, None)
         if known is not None:
             self._timeline.unplan(self._timeline.closing([number]), known.since, known.until)
-            self._book.releases.add((number,), now, inf)
+            self._schedule.releases.add((number,), now, inf)
             if state not in UNAVAILABLE:
-                self._book.happened(f"node {name}", "came back")
+                self._schedule.happened(f"node {name}", "came back")
         self._timeline.opened(number, is_open=state not in UNAVAILABLE)
         if state in UNAVAILABLE:
             away = Away(state, now, now, cause or f"node {name} is {state}")
@@ -63,7 +63,7 @@ class Upkeep:
         """Close a node for longer than it was."""
         since, away.until = away.until, until
         self._timeline.plan(self._timeline.closing([number]), since, until)
-        self._book.displace([number], since, until, away.cause, now)
+        self._schedule.displace([number], since, until, away.cause, now)
         if until < inf:
             heappush(self.dues, until)
 
@@ -72,9 +72,9 @@ class Upkeep:
         if node.name in self._timeline.numbers:
             raise ValueError(f"there is a node {node.name} already; set its state")
         number = self._timeline.add(node)
-        compiler = self._book.compiler
+        compiler = self._schedule.compiler
         compiler.renew()
-        for lane in self._book.lanes:
+        for lane in self._schedule.lanes:
             lane.by_gang = None
             for entry in lane.waiting:
                 if not entry.window:
@@ -93,17 +93,18 @@ class Upkeep:
             row.capacity[kind] -= units
         row.foreign = wanted
         row.settle()
+        self._schedule.compiler.resized()
         self._grow_whole(number, [(kind, -units) for kind, units in enumerate(more) if units < 0], now)
         self._timeline.touched(number)
         if any(units < 0 for units in more):
             self._freed([number], now, inf, "others", f"use less of node {name}")
         if any(units > 0 for units in more):
-            self._book.displace([number], now, inf, f"others use more of node {name}", now)
+            self._schedule.displace([number], now, inf, f"others use more of node {name}", now)
 
     def _grow_whole(self, number: int, grown: Pairs, now: float) -> None:
         """Who has a node as a whole has what it gains, too."""
         place = self._timeline.kinds.get(PLACE)
-        for entry in self._book.entries.values():
+        for entry in self._schedule.entries.values():
             spot = entry.spot
             held = [] if spot is None else [pairs for row, pairs in spot.holds if row == number]
             if spot is None or not held or not grown or all(kind != place for kind, _ in held[0]):
@@ -119,8 +120,8 @@ class Upkeep:
             ]
 
     def _freed(self, rows: Iterable[int], begin: float, end: float, who: str, what: str) -> None:
-        self._book.releases.add(tuple(rows), begin, end)
-        self._book.happened(who, what)
+        self._schedule.releases.add(tuple(rows), begin, end)
+        self._schedule.happened(who, what)
 
     # -- windows -------------------------------------------------------------------------------------
 
@@ -132,7 +133,7 @@ class Upkeep:
         names = on_nodes(block, numbers) if block.count is None else self._best_for(block)
         window = Window(block, frozenset(numbers[name] for name in names))
         self._windows.add(window)
-        self._book.displace(window.rows, max(now, block.start), block.end, window.words, now)
+        self._schedule.displace(window.rows, max(now, block.start), block.end, window.words, now)
         self._wake_booked()
         heappush(self.dues, block.start)
         if block.end < inf:
@@ -147,16 +148,16 @@ class Upkeep:
 
     def unblock(self, name: str, now: float) -> None:
         """A window is over, or is not wanted any more."""
-        for lane in self._book.lanes:
+        for lane in self._schedule.lanes:
             for entry in list(lane.reserved.values()):
                 if entry.window == name:
-                    self._book.unreserve(entry, f"the reservation {name} is gone")
+                    self._schedule.unreserve(entry, f"the reservation {name} is gone")
                     entry.window = ""
         window = self._windows.remove(name)
         self._freed(window.rows, max(now, window.start), window.end, window.words, "was removed")
 
     def _wake_booked(self) -> None:
-        for lane in self._book.lanes:
+        for lane in self._schedule.lanes:
             if lane.reservation:
                 lane.is_stale = True
 

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable, Sequence
 from typing import Literal
 
 import msgspec
 
-from jobman.plan.wording import format_duration
+from jobman.plan.wording import describe_amounts, format_amount, format_duration
+from jobman.sched.bounds import JOB, Bound
+from jobman.sched.capacity import to_amount
 from jobman.sched.gangs import Choice, Spot
-from jobman.sched.lanes import Entry
+from jobman.sched.lanes import Entry, Lane
 from jobman.sched.planner import Planner
+from jobman.sched.profile import Pairs
 from jobman.sched.quotas import Row
+from jobman.sched.requests import Request
 
 Kind = Literal[
     "resources", "limit", "reservation", "maintenance", "priority", "start", "queue", "node", "never"
@@ -35,6 +39,50 @@ def why(planner: Planner, request_id: str, now: float) -> Why:
         if found is not None:
             return found
     return Why("resources", _shortage(planner, entry))
+
+
+def unpromised(planner: Planner, request: Request, now: float) -> str:
+    """Why one who waits is promised no start, or would be, in words without a full stop."""
+    entry = planner.entries.get(request.id) or planner.entry(request, now)
+    lane = entry.lane
+    found = _itself(planner, entry, now)
+    if found is not None:
+        return found.message
+    if entry.request.reservation:
+        name = entry.request.reservation
+        if any(window.end > now for window in planner.schedule.windows.of(entry.request)):
+            return f"it does not fit into what is left of the reservation {name}"
+        return f"there is no reservation {name} for it any more"
+    if not lane.strict and entry.spot is None and not lane.is_ahead(entry):
+        return _not_among_the_first(lane)
+    away = _nodes(planner, entry, now)
+    return away.message if away is not None else "something in its way has no time limit"
+
+
+def in_the_way(planner: Planner, request_ids: Iterable[str], more: float, now: float) -> str:
+    """Who or what begins next on the nodes of what runs, if that ran for so much longer; in words."""
+    running = [planner.entries[each] for each in request_ids]
+    ends = min(entry.end for entry in running)
+    rows = {number for entry in running if entry.spot is not None for number in entry.spot.rows}
+    found = [
+        (spot.start, f"job {other.job} was promised these nodes")
+        for lane in planner.lanes
+        for other in lane.reserved.values()
+        if (spot := other.spot) is not None and not rows.isdisjoint(spot.rows) and lane.barrier is not other
+    ]
+    window = planner.schedule.windows.meeting(rows, ends, ends + more)
+    if window is not None:
+        found.append((window.start, f"{window.words} begins on these nodes"))
+    first = min((each for each in found if ends <= each[0] < ends + more), default=None)
+    return "" if first is None else f"{first[1]} in {format_duration(max(0.0, first[0] - now))}"
+
+
+def _not_among_the_first(lane: Lane) -> str:
+    queue = lane.queue.name
+    if not lane.depth:
+        return f"nobody in the queue {queue} is promised a start"
+    who = "the first is" if lane.depth == 1 else f"the first {lane.depth} are"
+    return f"in the queue {queue} only {who} promised a start"
 
 
 def _itself(planner: Planner, entry: Entry, now: float) -> Why | None:
@@ -76,7 +124,7 @@ def _booking(planner: Planner, entry: Entry, now: float) -> Why | None:
     request = entry.request
     if not request.reservation:
         return None
-    windows = [window for window in planner.book.windows.of(request) if window.end > now]
+    windows = [window for window in planner.schedule.windows.of(request) if window.end > now]
     if not windows:
         return Why("reservation", f"there is no reservation {request.reservation} for it any more")
     if windows[0].start > now:
@@ -93,8 +141,10 @@ def _nodes(planner: Planner, entry: Entry, now: float) -> Why | None:  # noqa: A
     """Nodes that are away, without which there are too few."""
     rows, away = planner.timeline.rows, planner.upkeep.away
     for piece in entry.gang.choices[0].pieces:
-        gone = [rows[number].name for number in piece.ground.everywhere if rows[number].name in away]
-        left = len(piece.ground.everywhere) - len(gone)
+        # Of its queue's own: on others it runs only now and then, and nobody is promised that.
+        own = piece.ground.rows
+        gone = [rows[number].name for number in own if rows[number].name in away]
+        left = len(own) - len(gone)
         if gone and left < (piece.wanted if piece.single else 1):
             named = ", ".join(f"{name} is {away[name].state}" for name in gone[:_MOST_NAMED])
             more = f" and {len(gone) - _MOST_NAMED} more are away" if len(gone) > _MOST_NAMED else ""
@@ -104,25 +154,53 @@ def _nodes(planner: Planner, entry: Entry, now: float) -> Why | None:  # noqa: A
 
 def _limits(planner: Planner, entry: Entry, now: float) -> Why | None:
     """A limit, where there would be room."""
-    gang, book = entry.gang, planner.book
+    gang, schedule = entry.gang, planner.schedule
     for choice in gang.choices if gang.bounds else ():
         spot = _try_now(planner, entry, choice, entry.limit, now)
-        for bound, pairs in () if spot is None else book.compiler.takes(gang, spot):
-            end = now + entry.limit
-            if not bound.has_now(entry.job, pairs) or not bound.fits(entry.job, pairs, now, end):
-                return Why("limit", f"{_whose(bound.name)} would be exceeded")
+        for bound, pairs in () if spot is None else schedule.compiler.takes(gang, spot):
+            if not bound.has_now(entry.job, pairs):
+                return Why("limit", _reached(bound, pairs))
+            if not bound.fits(entry.job, pairs, now, now + entry.limit):
+                said = _whose(bound.name, _most(bound, [kind for kind, _ in pairs]))
+                return Why("limit", f"{said} would be exceeded, since others before it were promised it")
     return None
 
 
-def _whose(name: Hashable) -> str:
+def _reached(bound: Bound, pairs: Pairs) -> str:
+    """Which amount of a limit is short, and by how much."""
+    for number, units in pairs:
+        kind, free = bound.kinds[number], bound.free[number]
+        if units > free:
+            most = bound.most[kind]
+            held = format_amount(kind, most - to_amount(kind, free))
+            needs = format_amount(kind, to_amount(kind, units))
+            said = _whose(bound.name, describe_amounts({kind: most}))
+            return f"{said} is reached: {held} in use, and this needs {needs}"
+    return f"{_whose(bound.name, _jobs(bound))} is reached"
+
+
+def _most(bound: Bound, numbers: Sequence[int]) -> str:
+    """A limit in words, of some of its kinds."""
+    amounts = {bound.kinds[number]: bound.most[bound.kinds[number]] for number in numbers}
+    jobs = [_jobs(bound)] if JOB in bound.most else []
+    return " and ".join([*([describe_amounts(amounts)] if amounts else []), *jobs])
+
+
+def _jobs(bound: Bound) -> str:
+    count = int(bound.most[JOB])
+    return f"{count} running job{'' if count == 1 else 's'}"
+
+
+def _whose(name: Hashable, most: str) -> str:
     if isinstance(name, tuple) and len(name) == 2 and name[0] == "share":
-        return f"the share of the queue {name[1]}"
-    return f"the limit of {name.who}{name.where}" if isinstance(name, Row) else f"the limit {name}"
+        return f"the share of {most} of the queue {name[1]}"
+    whose = f"of {name.who}{name.where}" if isinstance(name, Row) else f"{name}"
+    return f"the limit of {most} {whose}" if isinstance(name, Row) else f"the limit {whose} of {most}"
 
 
 def _windows(planner: Planner, entry: Entry, now: float) -> Why | None:
     """A window that it would run into."""
-    windows = planner.book.windows
+    windows = planner.schedule.windows
     met = windows.all_meeting(set(_everywhere(entry)), now, now + entry.limit)
     for window in met:
         with windows.opened(window):
@@ -160,8 +238,8 @@ def _shortage(planner: Planner, entry: Entry) -> str:
         most = 1 if piece.single else piece.wanted
         found = sum(min(rows[number].has_now(piece), most) for number in piece.ground.everywhere)
         if found < piece.wanted:
-            noun = "nodes" if piece.single else "pieces"
-            many = f"{found} of {piece.wanted} {noun} find room now"
+            noun = "nodes" if piece.single else "slots"
+            many = f"{found} of {piece.wanted} {noun} find{'s' if found == 1 else ''} room now"
             words = many if piece.wanted > 1 else "no node has enough free"
             break
     ahead = entry.lane.place(entry)
@@ -170,15 +248,15 @@ def _shortage(planner: Planner, entry: Entry) -> str:
 
 def _try_now(planner: Planner, entry: Entry, choice: Choice, limit: float, now: float) -> Spot | None:
     """Where an alternative could start now, without its own reservation in its way."""
-    book, gang = planner.book, entry.gang
+    schedule, gang = planner.schedule, entry.gang
     spot, hot, barrier = entry.spot, gang.hot, entry.lane.barrier
     if spot is not None:
-        book.unhold(entry)
+        schedule.unhold(entry)
     gang.hot = None
     found = planner.timeline.now_as(gang, choice, limit, now)
     gang.hot = hot
     if spot is not None:
-        book.hold(entry, spot)
+        schedule.hold(entry, spot)
         entry.lane.barrier = barrier
     return found
 

@@ -89,8 +89,16 @@ def fitting(trace: Trace, machine: Machine) -> tuple[list[TraceJob], list[Altern
     pairs = list(zip(trace.jobs, asked, strict=True))
     kept = [(job, shape) for job, shape in pairs if not why[id(shape)]]
     left_out = [
-        LeftOut(0, f"job {job.number} could never start: {why[id(shape)].removeprefix(_NEVER)}")
+        LeftOut(0, f"job {job.number} could never start: {_obstacle(job, machine, why[id(shape)])}")
         for job, shape in pairs
         if why[id(shape)]
     ]
     return [job for job, _ in kept], [shape for _, shape in kept], left_out
+
+
+def _obstacle(job: TraceJob, machine: Machine, why: str) -> str:
+    """Why a job could never start, in the words of traces where that is enough."""
+    if not job.shape and job.processors > machine.processors:
+        there = "is 1" if machine.processors == 1 else f"are {machine.processors:,}"
+        return f"it asks for {job.processors:,} processors, and there {there}"
+    return why.removeprefix(_NEVER)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from math import inf
 
+from jobman.plan.nodes import in_all
 from jobman.sched.forecast import Expectation, Forecaster
 from jobman.sched.queues import Queue
 from jobman.sim.cluster import Machine, Shapes
@@ -27,7 +28,7 @@ def foresee(
     """
     shapes = Shapes(machine)
     asked = requests(outcome.jobs, [shapes.of(job) for job in outcome.jobs], queue)
-    forecaster = Forecaster(_capacity(machine), queue)
+    forecaster = Forecaster(in_all(machine.nodes), queue)
     found: list[Expectation | None] = [None] * len(asked)
     # A guarantee is known from the beginning only where everybody has one.
     guarantees = outcome.guarantees if queue.depth is None else [None] * len(asked)
@@ -45,15 +46,6 @@ def foresee(
         if tell is not None and not heard % STEP:
             tell(heard // 3)
     return found
-
-
-def _capacity(machine: Machine) -> dict[str, float]:
-    """What there is in all, by kind."""
-    capacity: dict[str, float] = {}
-    for node in machine.nodes:
-        for kind, amount in node.amounts.items():
-            capacity[kind] = capacity.get(kind, 0.0) + amount
-    return capacity
 
 
 def _events(outcome: Outcome) -> Iterator[tuple[float, int, int, bool]]:

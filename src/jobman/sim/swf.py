@@ -44,9 +44,13 @@ def _text(path: str | Path) -> str:
     return data.decode("utf-8", "replace")
 
 
+def _count(lines: int) -> str:
+    return "1 line" if lines == 1 else f"{lines:,} lines"
+
+
 def _without_jobs(trace: Trace, lines: Sequence[str]) -> TraceError:
     if not trace.left_out:
-        return TraceError(f"{trace.name} has no jobs in its {len(lines)} lines", _LAYOUT)
+        return TraceError(f"{trace.name} has no jobs ({_count(len(lines))})", _LAYOUT)
     first = trace.left_out[0]
     return TraceError(
         f"{trace.name} has no job that could be replayed; line {first.line}: {first.words}", _LAYOUT

@@ -1,6 +1,7 @@
 """What stands in the panes of `jobman top`."""
 
 import time
+from math import inf
 
 import pytest
 
@@ -181,7 +182,10 @@ class Service(Client):
         self._jobs = {"waiting": list(waiting), "running": list(running)}
 
     def jobs_page(self, *, limit=100, cursor=None, **filters):
-        return Page(items=self._jobs[filters["state"]][:limit])
+        found = self._jobs[filters["state"]]
+        if filters.get("order") == "queue":
+            found = sorted(found, key=lambda job: job.estimate.position if job.estimate else inf)
+        return Page(items=found[:limit])
 
     def nodes(self):
         return [Node(name="n1")]
@@ -199,6 +203,14 @@ def test_a_look_has_those_who_wait_in_the_order_in_which_they_start():
     look = read(Service(waiting=jobs))
     assert [each.name for each in look.waiting] == ["d", "a", "b", "c"]
     assert (look.counts, [node.name for node in look.nodes]) == ({"waiting": 5}, ["n1"])
+
+
+def test_of_very_many_who_wait_the_front_of_the_queue_is_seen():
+    jobs = [
+        job(f"job-{place}", estimate=Estimate(position=place, queue="batch")) for place in range(3000, 0, -1)
+    ]
+    seen = read(Service(waiting=jobs)).waiting
+    assert (seen[0].name, seen[-1].name) == ("job-1", "job-1000")
 
 
 def test_a_look_has_the_newest_of_those_who_run_first():

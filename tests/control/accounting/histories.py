@@ -29,6 +29,8 @@ class Give(NamedTuple):
     owner: str
     cores: int
     fate: str
+    again: bool = False
+    """Whether it is the next attempt of a replica that had one before."""
 
 
 class End(NamedTuple):
@@ -44,6 +46,18 @@ class Wait(NamedTuple):
     fate: str
 
 
+class Back(NamedTuple):
+    """The clock of the day is put back."""
+
+    seconds: float
+
+
+class Price(NamedTuple):
+    """An hour of a core costs something else from now on."""
+
+    units: float
+
+
 class Away(NamedTuple):
     """The service is gone for a while."""
 
@@ -51,13 +65,15 @@ class Away(NamedTuple):
 
 
 steps = st.one_of(
-    st.builds(Give, st.sampled_from(OWNERS), st.integers(1, 8), fates),
+    st.builds(Give, st.sampled_from(OWNERS), st.integers(1, 8), fates, st.booleans()),
     st.builds(
         End, st.integers(0, 20), st.one_of(st.just(0.0), lengths), st.sampled_from(["", *REASONS]), fates
     ),
     st.builds(Wait, lengths, fates),
     st.builds(Wait, lengths, st.just(KEPT)),
     st.builds(Away, lengths),
+    st.builds(Back, lengths),
+    st.builds(Price, st.sampled_from([0.0, 0.3, 1.0, 24.0])),
 )
 histories = st.lists(steps, min_size=1, max_size=40)
 
@@ -93,9 +109,7 @@ class MemoryDisk:
         return found
 
     def open(self):
-        return {
-            address: record.given_at for address, record in self.held.items() if record.returned_at is None
-        }
+        return {address: record for address, record in self.held.items() if record.returned_at is None}
 
 
 class StoreDisk:
@@ -119,9 +133,7 @@ class StoreDisk:
         return self.store.charged()
 
     def open(self):
-        return {
-            (one.job, one.key, one.attempt): one.given_at for one in self.store.allocations(open_only=True)
-        }
+        return {(one.job, one.key, one.attempt): one for one in self.store.allocations(open_only=True)}
 
 
 class Service:
@@ -132,7 +144,9 @@ class Service:
         self.length = length
         self.now = NOON + 0.123
         self.grants = {}
+        self.prices = {}
         self.runs = {}
+        self._price = 1.0
         self._number = 0
         self._start()
 
@@ -146,6 +160,11 @@ class Service:
                 case Wait():
                     self.now += step.seconds
                     self._ring(step.fate)
+                case Back():
+                    self.now -= step.seconds
+                case Price():
+                    self._price = step.units
+                    self.book.set(self._settings(), TREE)
                 case Away():
                     self.now += step.seconds
                     self._start()
@@ -154,10 +173,14 @@ class Service:
 
     def _start(self):
         """A new process that knows what is on disk and nothing else."""
-        self.book = Book(Accounting(slice=self.length), TREE, self.disk.balances())
+        self.book = Book(self._settings(), TREE, self.disk.balances())
         charged = self.disk.charged()
-        for address, given_at in self.disk.open().items():
-            self.book.resumed(self.grants[address]._replace(at=given_at), charged)
+        for address, held in self.disk.open().items():
+            made = self.grants[address]._replace(at=held.given_at, price=held.allocation["price"])
+            self.book.resumed(made, charged)
+
+    def _settings(self):
+        return Accounting(slice=self.length, price=self._price)
 
     def _commit(self, changes, fate):
         """Whether the changes are on disk; unless all went well, there is a new process."""
@@ -170,22 +193,38 @@ class Service:
         return fate != LOST
 
     def _give(self, step):
-        self._number += 1
-        record = job(self._number, owner=step.owner, account="physics" if step.owner != "eve" else None)
-        made = grant(record, parts=(part(core=step.cores),), at=self.now)
-        address = (record.id, made.key, made.attempt)
-        held = AllocationRecord(job=record.id, key=made.key, attempt=1, given_at=self.now)
-        changes = Changes(jobs={record.id: record}, new_jobs={record.id}, allocations={address: held})
+        record, attempt = self._next(step)
+        made = grant(record, parts=(part(core=step.cores),), at=self.now, attempt=attempt)
+        address = (record.id, made.key, attempt)
         self.book.given(made)
+        price = self.book.price(address)
+        held = AllocationRecord(
+            job=record.id, key=made.key, attempt=attempt, given_at=self.now, allocation={"price": price}
+        )
+        changes = Changes(jobs={record.id: record}, allocations={address: held})
+        changes.new_jobs = {record.id} if attempt == 1 else set()
         self.grants[address] = made
+        self.prices[address] = self._price * step.cores
         self._commit(changes, step.fate)
+
+    def _next(self, step):
+        """Whose attempt begins: a new job's first, or the one after the last that came to its end."""
+        ended = {record: attempt for record, _, attempt in self.runs}
+        going = {record for record, _, _ in self.disk.open()}
+        free = [record for record in ended if record not in going]
+        if step.again and free:
+            last = max(attempt for record, _, attempt in self.grants if record == free[-1])
+            return self.grants[free[-1], "train.0", 1].record, last + 1
+        self._number += 1
+        account = "physics" if step.owner != "eve" else None
+        return job(self._number, owner=step.owner, account=account), 1
 
     def _end(self, step):
         held = self.disk.open()
         if not held:
             return
         address: Any = list(held)[step.which % len(held)]
-        given_at = held[address]
+        given_at = held[address].given_at
         at = self.now - step.before
         changes = Changes()
         changes.allocations[address] = AllocationRecord(

@@ -28,11 +28,11 @@ def check(service):
 
 
 def _check_one(service, address, slices, seconds, reason):
-    made = service.grants[address]
+    made, price = service.grants[address], service.prices[address]
     due = 0.0 if reason in OUR_FAULT else seconds
     assert fsum(one.seconds for one in slices) == due
     units = fsum(one.units for one in slices)
-    assert units == pytest.approx(units_of(_price(made), due), abs=2 * GRAIN) if due else units == 0.0
+    assert units == pytest.approx(units_of(price, due), abs=2 * GRAIN) if due else units == 0.0
     used = sorted((one for one in slices if one.kind == "use"), key=lambda one: one.number)
     assert [one.number for one in used] == list(range(len(used)))
     assert all(one.end == after.start for one, after in pairwise(used))
@@ -42,11 +42,6 @@ def _check_one(service, address, slices, seconds, reason):
     assert all(one.seconds >= service.length * (1 - 1e-6) for one in used[:-1])
     assert not used or used[0].start == made.at
     assert len(slices) - len(used) <= 1
-
-
-def _price(made):
-    """A unit an hour for each core."""
-    return sum(held.amounts["core"] for held in made.allocation.held)
 
 
 def _check_balances(service):

@@ -32,6 +32,7 @@ from jobman.control.store.records import (
 from jobman.control.store.store import Store
 from jobman.control.switches import Switches, standing
 from jobman.plan.nodes import ClusterNode
+from jobman.sched.accounts import AccountTree
 from jobman.sched.scheduling import DEFAULT_QUEUES
 
 OVER = answers.FINAL_STATES
@@ -46,6 +47,8 @@ class ScriptedDirector:
         self.store = Store.open(folder / "jobman.db")
         self.store.claim("a test")
         self.trouble = ""
+        self.notes: list[str] = []
+        self.accounts = AccountTree()
         self.failed = asyncio.Event()
         self.fault: Exception | None = None
         """Raised by the next submission."""
@@ -58,6 +61,9 @@ class ScriptedDirector:
         for record in self.store.jobs().items:
             if record.state not in OVER:
                 self.live[record.id] = record
+
+    def reread(self) -> None:
+        """Nothing of it depends on settings."""
 
     async def start(self) -> None:
         await self.logs.__aenter__()
@@ -135,12 +141,18 @@ class ScriptedDirector:
     async def extend(self, job_id: str, seconds: float, task: str | None, who: str) -> None:
         if task not in (None, "main"):
             raise Refusal("no-such-task", f"There is no task {task}.")
+        if seconds > 1e6:
+            raise Refusal("would-delay", "Somebody was promised these nodes.", largest=93.5)
         self._set(job_id, "extended", reason=f"{seconds} s more")
 
     async def delete(self, job_id: str, who: str) -> None:
         if job_id in self.live:
             raise Refusal("wrong-state", "The job is not over.", "Cancel it first.")
         self.store.write(Changes(deleted={job_id}))
+
+    def in_line(self) -> list[int]:
+        """The other way round, so that it is nobody else's order."""
+        return [each.number for each in self.live.values() if each.state == "waiting"]
 
     def glance(self, job_id: str) -> tuple[answers.Estimate | None, float | None]:
         return None, None

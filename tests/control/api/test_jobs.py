@@ -54,6 +54,40 @@ def test_a_wrong_document_is_refused_with_its_problems(world: World) -> None:
     assert failure["request"] == answer.headers["X-Request-Id"]
 
 
+def test_those_who_wait_are_listed_first_in_the_order_of_their_queues(world: World) -> None:
+    names = [f"job{number}" for number in range(6)]
+    ids = {name: world.submit(name) for name in names}
+    for name in ("job1", "job4"):
+        world.http.post(f"/v1/jobs/{ids[name]}/cancel")
+    expected = ["job0", "job2", "job3", "job5", "job4", "job1"]
+    assert listed(world, order="queue") == expected
+    assert listed(world, order="queue", state="waiting", limit=3) == expected[:3]
+    assert listed(world, order="queue", state="cancelled") == expected[4:]
+    assert listed(world, order="queue", name="job[03]") == []
+    assert listed(world, order="queue", name="job3") == ["job3"]
+    assert world.http.get("/v1/jobs", params={"order": "size"}).status_code == 400
+
+
+@pytest.mark.parametrize("limit", range(1, 8))
+def test_the_order_of_the_queues_goes_on_from_page_to_page(world: World, limit: int) -> None:
+    ids = [world.submit(f"job{number}") for number in range(6)]
+    for job in ids[:2]:
+        world.http.post(f"/v1/jobs/{job}/cancel")
+    found: list[str] = []
+    query: dict[str, Any] = {"order": "queue", "limit": limit}
+    while True:
+        page = world.http.get("/v1/jobs", params=query).json()
+        found += [job["name"] for job in page["items"]]
+        assert 0 < len(page["items"]) <= limit
+        if page["cursor"] is None:
+            break
+        query["cursor"] = page["cursor"]
+    assert found == ["job2", "job3", "job4", "job5", "job1", "job0"]
+    if "cursor" in query:
+        del query["order"]
+        assert world.http.get("/v1/jobs", params=query).status_code == 400
+
+
 def test_jobs_are_listed_in_pages_the_newest_first(world: World) -> None:
     names = [f"job{number}" for number in range(5)]
     for name in names:
@@ -175,6 +209,9 @@ def test_a_job_is_held_released_extended_and_its_gate_opened(world: World) -> No
     assert world.http.post(f"/v1/jobs/{job}/gates/other/open").json()["code"] == "no-such-gate"
     assert world.http.post(f"/v1/jobs/{job}/extend", json={"seconds": 6, "task": "x"}).status_code == 404
     assert world.http.post(f"/v1/jobs/{job}/extend", json={"seconds": -6}).status_code == 400
+    refused = world.http.post(f"/v1/jobs/{job}/extend", json={"seconds": 2e6})
+    assert (refused.status_code, refused.json()["largest"]) == (409, 93.5)
+    assert "largest" not in world.http.post(f"/v1/jobs/{job}/gates/other/open").json()
 
 
 def test_a_cancelled_job_is_over_and_cannot_be_cancelled_again(world: World) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from jobman.control.store.records import Changes
+from jobman.sched.accounts import Account, AccountTree
 from tests.control.api.world import World
 from tests.control.store.builders import NOON, slice_of
 
@@ -61,6 +62,20 @@ def test_account_and_time_narrow_it_down(spent: World) -> None:
     assert lines(spent, account="biology") == []
     assert [units for _, units in lines(spent, since=NOON + 100)] == [4.0, 2.0]
     assert [units for _, units in lines(spent, since=NOON + 100, until=NOON + 150)] == [2.0, 1.0]
+
+
+def test_an_account_is_told_with_those_below_it(spent: World) -> None:
+    accounts = [Account(name="science"), Account(name="physics", parent="science")]
+    spent.director.accounts = AccountTree(accounts)
+    assert lines(spent, account="science") == lines(spent)
+    answer = spent.http.get("/v1/usage", params={"account": "science"}).json()
+    found = [(line["account"], line["parent"], line["units"], line["below"]) for line in answer["items"]]
+    assert found == [("science", None, 0.0, 9.0), ("physics", "science", 9.0, 0.0)]
+    assert answer["total"]["units"] == answer["items"][0]["in_all"] == 9.0
+    eve = spent.caller(token_of(spent, "eve"))
+    mine = eve.get("/v1/usage", params={"account": "science"}).json()
+    assert [line["in_all"] for line in mine["items"]] == [6.0, 6.0]
+    eve.close()
 
 
 def test_an_answer_says_what_was_asked(spent: World) -> None:

@@ -5,6 +5,7 @@ import pytest
 from jobman import loads
 from jobman.control.store.records import Changes
 from jobman.control.store.rows import Batch, batch_of
+from jobman.plan.model import plan_from_json
 from tests.control.store.builders import (
     NOON,
     allocation,
@@ -169,6 +170,20 @@ def test_past_runs_tell_who_ran_what_for_how_long_and_how_it_ended(store):
     assert (newest.reason, newest.limit) == ("node-lost", None)
     assert (oldest.account, oldest.flavor, oldest.unit) == ("physics", "small", "train")
     assert (oldest.limit, oldest.reason, oldest.ended_at) == (600.0, "", NOON + 101)
+
+
+def test_past_runs_know_the_shape_that_was_asked_for(store):
+    a = job(1, plan=limited(duration=600.0))
+    store.write(changes(a, *run(a)))
+    (only,) = store.past_runs()
+    assert only.parts == plan_from_json(a.plan).units[0].alternatives[0]
+    assert only.grace is None
+
+
+def test_what_somebody_cancelled_says_nothing_of_how_long_it_would_have_run(store):
+    a, b = job(1, state="cancelled"), job(2, state="failed")
+    store.write(changes(a, b, *run(a), *run(b)))
+    assert [one.job for one in store.past_runs()] == [b.id]
 
 
 def test_a_group_counts_with_what_it_held_and_what_runs_inside_not_at_all(store):

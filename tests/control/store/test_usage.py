@@ -130,7 +130,7 @@ def test_a_line_has_jobs_time_cores_and_what_was_refunded(month):
 
 
 def test_only_what_fits_and_ends_within_the_time_is_counted(month):
-    assert shown(month, "user", UsageFilter(account="physics")) == {"bob": 10.0, "ada": 2.0}
+    assert shown(month, "user", UsageFilter(accounts=("physics",))) == {"bob": 10.0, "ada": 2.0}
     assert shown(month, "account", UsageFilter(owner="eve")) == {"biology": 3.0}
     assert shown(month, "user", UsageFilter(since=NOON + DAY)) == {"bob": 10.0, "eve": 3.0}
     assert shown(month, "user", UsageFilter(until=NOON + 61)) == {"ada": 1.0, "bob": 0.0}
@@ -141,7 +141,7 @@ def test_the_whole_is_the_sum_of_the_lines_also_of_those_left_out(month):
     whole = month.usage_in_all(EVERYTHING)
     assert (whole.jobs, whole.units, whole.refunded) == (3, 15.0, 10.0)
     assert list(shown(month, "user", limit=1)) == ["bob"]
-    assert month.usage_in_all(UsageFilter(account="chemistry")).units == 0.0
+    assert month.usage_in_all(UsageFilter(accounts=("chemistry",))).units == 0.0
 
 
 def test_sums_of_slices_are_exact(store):

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from jobman.control.answers import Job, Node
 
 MOST = 1000
-"""Jobs of each kind that are read; the service counts all."""
+"""Jobs of each kind that are read, of those who wait the first of each queue; the service counts all."""
 _PAUSE = 1.0
 _LEAST_PAUSE = 0.2
 _AFTER_TROUBLE = 2.0
@@ -34,7 +34,7 @@ class Look(NamedTuple):
 
 def read(client: Client) -> Look:
     """A look; those who wait in the order in which they start, as far as that is known."""
-    waiting = client.jobs_page(state="waiting", limit=MOST).items
+    waiting = client.jobs_page(state="waiting", order="queue", limit=MOST).items
     running = client.jobs_page(state="running", limit=MOST).items
     status = client.status()
     return Look(

@@ -9,12 +9,13 @@ from jobman.control.accounting.ledger import Metered
 from jobman.control.accounting.meter import Meter
 from jobman.control.accounting.paths import Inspection, inspection_of
 from jobman.control.accounting.permissions import account_of, check
-from jobman.control.accounting.prices import Nodes, Prices, amounts_of, flavors_of
+from jobman.control.accounting.prices import Nodes, Prices, amounts_of, flavors_of, load_of
 from jobman.control.accounting.spending import HALF_LIFE, Spending
 from jobman.control.store.records import BalanceRecord, Changes, JobRecord, SliceRecord
 from jobman.control.store.views import Charged
 from jobman.engines.base import Address
 from jobman.plan.model import Plan, Unit
+from jobman.plan.nodes import in_all
 from jobman.sched.accounts import AccountTree
 from jobman.sched.allocation import Allocation
 from jobman.settings.accounting import Accounting
@@ -38,6 +39,8 @@ class Grant(NamedTuple):
     """The same moment as in the record of the allocation: after a restart nothing else is known."""
     queue: str = ""
     """The queue it waited in, also where its job names none."""
+    price: float | None = None
+    """Units an hour as they were when it was given; None where it is given now."""
 
 
 class Book:
@@ -58,6 +61,7 @@ class Book:
         self.spending = Spending(accounts, balances, half_life=half_life)
         self.set(settings, accounts)
         self._jobs: dict[str, tuple[JobRecord, Inspection]] = {}
+        self._cluster: dict[str, float] = {}
         self._told: set[str] = set()
         """Jobs that may not run on, and are being stopped."""
 
@@ -95,14 +99,23 @@ class Book:
             key=grant.key,
             attempt=grant.attempt,
             start=grant.at,
-            price=self.prices.an_hour(allocation, parts, grant.nodes),
+            price=self.prices.an_hour(allocation, parts, grant.nodes) if grant.price is None else grant.price,
             owner=record.owner,
             account=account_of(record, self.accounts),
             flavor=flavors_of(parts),
             queue=grant.queue or record.queue or "",
             job_name=record.name,
-            amounts=amounts_of(allocation),
+            amounts={**amounts_of(allocation), "load": load_of(allocation, self._all_of(grant.nodes))},
         )
+
+    def _all_of(self, nodes: Nodes) -> Mapping[str, float]:
+        """What all nodes have together: they are the same for all jobs."""
+        self._cluster = self._cluster or in_all(nodes.values())
+        return self._cluster
+
+    def price(self, address: Address) -> float | None:
+        """What an hour of something that is held costs; None where it costs nothing."""
+        return self.meter.price(address)
 
     def returned(self, job: str, key: str, attempt: int, at: float, reason: str, changes: Changes) -> None:
         """A replica gave back what it had, at the end of its attempt; `reason` is how that failed."""
@@ -136,6 +149,10 @@ class Book:
     def inspections(self) -> list[Inspection]:
         """The jobs whose paths are to be looked at, for `paths.unreadable`."""
         return [self._jobs[job][1] for job in self.meter.jobs()]
+
+    def why_not(self, record: JobRecord) -> str | None:
+        """Why a job may not begin to run, in a sentence; None where it may."""
+        return check(record, self.accounts, self.spending)
 
     def lost(self, unreadable: Mapping[str, Sequence[str]]) -> dict[str, str]:
         """Jobs that may not run on, with a sentence that says why. Of each it is told once."""

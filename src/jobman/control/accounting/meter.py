@@ -70,6 +70,11 @@ class Meter:
         self._tick = self._after(now)
         return found
 
+    def price(self, address: tuple[str, str, int]) -> float | None:
+        """What an hour of an allocation costs; None for the unknown."""
+        ledger = self._ledgers.get(address)
+        return None if ledger is None else ledger.metered.price
+
     def jobs(self) -> list[str]:
         """The jobs for which something is held, each once."""
         return list(dict.fromkeys(job for job, _, _ in self._ledgers))

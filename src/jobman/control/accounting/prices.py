@@ -8,12 +8,13 @@ others.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import msgspec
 
 from jobman.plan.nodes import ClusterNode
 from jobman.sched.allocation import Allocation, Held, Slot
+from jobman.sched.fairshare import dominant
 from jobman.spec.shapes import Alternative, Part
 
 Nodes = Mapping[str, ClusterNode]
@@ -41,6 +42,18 @@ class Prices(msgspec.Struct, frozen=True):
         share = left / copies if copies else 1.0
         return price + (self.core * cores_of(allocation, nodes) * share if share else 0.0)
 
+    def least_hour(self, parts: Alternative, nodes: Collection[ClusterNode]) -> float:
+        """What an hour of an alternative costs at least, before it is known which nodes it gets."""
+        price = 0.0
+        for part in parts:
+            known = None if part.flavor is None else self.flavors.get(part.flavor.name)
+            if known is not None:
+                price += known * part.copies
+            else:
+                pieces = part.nodes or 1
+                price += self.core * pieces * min((_least_share(part, node) for node in nodes), default=0.0)
+        return price
+
 
 def cores_of(allocation: Allocation, nodes: Nodes) -> float:
     """How many cores are taken from others: on each node the largest share of anything it has."""
@@ -53,8 +66,20 @@ def _share(held: Held, node: ClusterNode | None) -> float:
         return float(held.amounts.get("core", 1))
     if held.whole:
         return cores
-    shares = (amount / has for kind, amount in held.amounts.items() if (has := node.amounts.get(kind)))
-    return max(shares, default=0.0) * cores
+    return _largest_share(held.amounts, node) * cores
+
+
+def _least_share(part: Part, node: ClusterNode) -> float:
+    """The cores that one node of a part takes from others, or all its slots where it names no nodes."""
+    cores = float(node.amounts.get("core", 0))
+    if not cores:
+        return float(part.per_node.get("core", 1))
+    return cores if part.is_whole else _largest_share(part.per_node, node) * cores
+
+
+def _largest_share(amounts: Mapping[str, float], node: ClusterNode) -> float:
+    shares = (amount / has for kind, amount in amounts.items() if (has := node.amounts.get(kind)))
+    return max(shares, default=0.0)
 
 
 def _copies(part: Part, slots: Sequence[Slot], allocation: Allocation, nodes: Nodes) -> float:
@@ -82,6 +107,12 @@ def amounts_of(allocation: Allocation) -> dict[str, float]:
             amounts[kind] = amounts.get(kind, 0.0) + amount
     amounts["node"] = float(len(allocation.held))
     return amounts
+
+
+def load_of(allocation: Allocation, cluster: Mapping[str, float]) -> float:
+    """How many cores of the cluster count for fair shares: as many as it holds of whatever it has most of."""
+    held = {kind: amount for kind, amount in amounts_of(allocation).items() if kind != "node"}
+    return dominant(held, cluster) * cluster.get("core", 0.0)
 
 
 def flavors_of(parts: Alternative) -> str:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from math import expm1, log
 
 from jobman.control.store.records import BalanceRecord, SliceRecord
 from jobman.sched.accounts import AccountTree
 
 HALF_LIFE = 7 * 86400.0
 """Seconds after which usage counts half for fair shares."""
+
+_LN2 = log(2)
 
 Payer = tuple[str, str]
 """An account, and a user who charges it."""
@@ -49,7 +52,7 @@ class Spending:
         return self._used.get((account, owner), 0.0)
 
     def faded(self, now: float) -> dict[Payer, float]:
-        """Units that count for fair shares: the less, the longer ago."""
+        """Core hours that count for fair shares: the less, the longer ago."""
         found: dict[Payer, float] = {}
         for one in self._balances.values():
             payer = one.account, one.owner
@@ -59,9 +62,9 @@ class Spending:
     def _charged(self, before: BalanceRecord | None, one: SliceRecord) -> BalanceRecord:
         known = before or BalanceRecord(account=one.account, owner=one.owner, queue=one.queue)
         at = max(known.at, one.end)
-        # A refund takes back what was charged little by little, and has faded little by little since.
-        middle = (one.start + one.end) / 2
-        faded = known.faded * self._fading(at - known.at) + one.units * self._fading(at - middle)
+        # Use fades from the moment it happens, and a refund takes back what has faded so: to the last bit.
+        left = self._left(one.end - one.start) * self._fading(at - one.end)
+        faded = known.faded * self._fading(at - known.at) + _core_hours(one) * left
         return BalanceRecord(
             account=one.account,
             owner=one.owner,
@@ -75,10 +78,21 @@ class Spending:
     def _fading(self, seconds: float) -> float:
         return float(0.5 ** (max(0.0, seconds) / self.half_life))
 
+    def _left(self, seconds: float) -> float:
+        """What is left of use that went on for so long, right at its end."""
+        periods = seconds / self.half_life
+        return -expm1(-periods * _LN2) / (periods * _LN2) if periods > 0 else 1.0
+
     def _count(self, one: BalanceRecord | SliceRecord) -> None:
         for above in self._accounts.path(one.account):
             for payer in ((above, ""), (above, one.owner)):
                 self._used[payer] = self._used.get(payer, 0.0) + one.units
+
+
+def _core_hours(one: SliceRecord) -> float:
+    """What counts for fair shares, whatever it costs; of slices that do not say, what they cost."""
+    load = one.amounts.get("load")
+    return one.units if load is None else load * one.seconds / 3600.0
 
 
 def _key(one: BalanceRecord | SliceRecord) -> tuple[str, str, str]:

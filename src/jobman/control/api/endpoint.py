@@ -203,6 +203,7 @@ def failure_of(refusal: Refusal, request: str) -> bytes:
             advice=refusal.advice,
             exit=refusal.exit_code,
             problems=refusal.problems,
+            largest=refusal.largest,
             request=request,
         )
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from typing import Annotated, Literal
+from typing import Annotated, Literal, get_args
 
 import msgspec
 
@@ -41,6 +41,8 @@ from jobman.control.api.reading import (
     replica_answer,
 )
 from jobman.control.refusals import Refusal
+from jobman.control.store import views
+from jobman.control.store.cursors import cursor_of, key_of
 from jobman.control.store.records import JobRecord
 from jobman.control.store.views import JobFilter
 
@@ -81,6 +83,12 @@ class JobsQuery(Wanted, kw_only=True):
     """Which jobs to list."""
 
     state: list[JobState] = []
+    order: Annotated[
+        Literal["newest", "queue"],
+        msgspec.Meta(
+            description="queue: first those who wait, in the order in which their queues serve them."
+        ),
+    ] = "newest"
     limit: Limit = 100
     cursor: Cursor | None = None
 
@@ -133,9 +141,10 @@ async def submit(call: Call, submission: Submission) -> Reply:
 
 @jobs.serve("GET", "/v1/jobs", query=JobsQuery, answers={200: Page[Job]}, refuses=("store",))
 def list_jobs(call: Call, query: JobsQuery) -> Page[Job]:
-    """List jobs, the newest first."""
+    """List jobs, the newest first, or first those who wait in the order of their queues."""
     wanted = _filter(call, query, query.state)
-    page = page_answer(call.store.jobs(wanted, query.cursor, query.limit), job_answer)
+    read = _in_line if query.order == "queue" else _newest
+    page = page_answer(read(call, wanted, query.cursor, query.limit), job_answer)
     for job in page.items:
         if job.state in ("waiting", "running"):
             job.estimate, job.ends_by = call.director.glance(job.id)
@@ -269,7 +278,8 @@ async def why(call: Call) -> Why:
     if found is not None:
         return found
     job = await _now(call, record)
-    summary = f"It is over: {job.state}" + (f", {job.reason}." if job.reason else ".")
+    reason = "" if job.reason == job.state else job.reason
+    summary = f"it is over: {job.state}" + (f", {reason}" if reason else "")
     return Why(job=job.id, state=job.state, summary=summary)
 
 
@@ -288,6 +298,33 @@ def _idempotency_key(call: Call) -> str | None:
     if key is not None and not (0 < len(key) <= 255 and key.isascii() and key.isprintable()):
         raise Refusal("bad-request", "An Idempotency-Key has 1 to 255 letters that can be printed.")
     return key
+
+
+def _newest(call: Call, wanted: JobFilter, cursor: str | None, limit: int) -> views.Page[JobRecord]:
+    return call.store.jobs(wanted, cursor, limit)
+
+
+def _in_line(call: Call, wanted: JobFilter, cursor: str | None, limit: int) -> views.Page[JobRecord]:
+    """First those who wait, by their places as of now, then all others.
+
+    The queue moves from page to page: somebody may be seen twice, or not at all.
+    """
+    passed, below = (0, None) if cursor is None else key_of(cursor, tuple[int, str | None])
+    found: list[JobRecord] = []
+    if below is None and (not wanted.states or "waiting" in wanted.states):
+        waiting = msgspec.structs.replace(wanted, states=frozenset({"waiting"}))
+        found = call.store.jobs_of(call.director.in_line(), waiting, passed + limit + 1)[passed:]
+    if len(found) > limit:
+        return views.Page(found[:limit], cursor_of((passed + limit, None)))
+    states = (wanted.states or frozenset(get_args(JobState))) - {"waiting"}
+    if not states:
+        return views.Page(found, None)
+    others = msgspec.structs.replace(wanted, states=states)
+    page = call.store.jobs(others, below or None, max(1, limit - len(found)))
+    if len(found) == limit:  # there is no room for the first of the others: the next page begins with them
+        return views.Page(found, cursor_of((passed + limit, "")) if page.items else None)
+    cursor = None if page.cursor is None else cursor_of((passed, page.cursor))
+    return views.Page([*found, *page.items], cursor)
 
 
 def _filter(call: Call, query: Wanted, states: Sequence[str]) -> JobFilter:

@@ -50,6 +50,7 @@ def status(call: Call) -> Status:
         jobs=call.store.counts(call.caller.horizon),
         healthy=not trouble,
         trouble=trouble,
+        notes=call.director.notes,
     )
 
 

@@ -23,7 +23,7 @@ Lines = Annotated[int, msgspec.Meta(ge=1, le=100_000, description="The most line
 class UsageQuery(Query, kw_only=True):
     """Of whom, of when, and what is told apart."""
 
-    account: Text | None = None
+    account: Annotated[Text, msgspec.Meta(description="With all accounts below it.")] | None = None
     user: Text | None = None
     since: Annotated[Moment, msgspec.Meta(description="Slices that end then or later.")] | None = None
     until: Annotated[Moment, msgspec.Meta(description="Slices that end before then.")] | None = None
@@ -38,6 +38,8 @@ def show_usage(call: Call, query: UsageQuery) -> Usage | Reply:
     owner = query.user or call.caller.horizon
     if owner is not None and not call.caller.sees(owner):
         owner = _NOBODY
-    wanted = UsageFilter(account=query.account, owner=owner, since=query.since, until=query.until)
-    found = statement(call.store, wanted, query.by, query.limit)
+    accounts = call.director.accounts
+    meant = None if query.account is None else accounts.below(query.account)
+    wanted = UsageFilter(accounts=meant, owner=owner, since=query.since, until=query.until)
+    found = statement(call.store, wanted, query.by, query.limit, accounts)
     return found if query.format == "json" else Reply(as_csv(found).encode(), media=CSV)

@@ -49,6 +49,13 @@ def matching(connection: Connection, wanted: JobFilter, below: int | None, limit
     return list(connection.execute(_walk(conditions, sorted(wanted.states), limit)).scalars())
 
 
+def fitting(connection: Connection, wanted: JobFilter, numbers: Sequence[int]) -> set[int]:
+    """The numbers of those of some jobs that fit; no more of them than a statement can name."""
+    sql = _Spelling(connection.dialect)
+    conditions = [jobs.c.number.in_(numbers), *sql.all_of(wanted), *sql.states(wanted)]
+    return set(connection.execute(select(jobs.c.number).where(*conditions)).scalars())
+
+
 class _Spelling:
     """The conditions of a filter, as one dialect spells them."""
 

@@ -22,6 +22,7 @@ from jobman.control.store.schema import (
     revisions,
 )
 from jobman.control.store.views import PastRun
+from jobman.spec.shapes import Alternatives
 
 _PAGE = 500
 _LARGEST_PLAN = 1 << 20
@@ -83,8 +84,8 @@ class OutlookReads(Reader):
             return [(number, PastRun(*values)) for number, *values in connection.execute(query)]
 
     def _with_limits(self, runs: list[PastRun]) -> list[PastRun]:
-        """Runs with the time limits that their documents gave them."""
-        limits: dict[tuple[str, str], float] = {}
+        """Runs with what their documents said of them: time limits and shapes."""
+        units: dict[tuple[str, str], _KnownUnit] = {}
         for ids in batched(dict.fromkeys(run.job for run in runs)):
             query = (
                 select(jobs.c.id, documents.c.plan)
@@ -93,8 +94,8 @@ class OutlookReads(Reader):
             )
             with self._database.read() as connection:
                 for id, plan in connection.execute(query):
-                    limits |= {(id, unit): limit for unit, limit in _limits(plan)}
-        return [msgspec.structs.replace(run, limit=limits.get((run.job, run.unit))) for run in runs]
+                    units |= {(id, unit.id): unit for unit in _units(plan)}
+        return [_completed(run, units.get((run.job, run.unit))) for run in runs]
 
 
 def _past_runs() -> Select[Any]:
@@ -117,6 +118,7 @@ def _past_runs() -> Select[Any]:
         .join(jobs, jobs.c.number == allocations.c.job)
         .outerjoin(attempts, attempt)
         .where(allocations.c.returned_at.is_not(None), ~allocations.c.key.contains("/"), _seconds() > 0)
+        .where(jobs.c.state != "cancelled")
         .order_by(allocations.c.job.desc(), allocations.c.key.desc(), allocations.c.attempt.desc())
     )
 
@@ -127,25 +129,37 @@ def _seconds() -> ColumnElement[float]:
     return case((attempts.c.ended_at.is_not(None), attempts.c.ended_at - attempts.c.granted_at), else_=held)
 
 
-class _LimitedUnit(msgspec.Struct):
+class _KnownPolicies(msgspec.Struct):
+    grace: float | None = None
+
+
+class _KnownUnit(msgspec.Struct):
     """As much of a unit as is of interest here."""
 
     id: str
     duration: float | None = None
+    alternatives: Alternatives = ()
+    policies: _KnownPolicies = msgspec.field(default_factory=_KnownPolicies)
 
 
-class _LimitedPlan(msgspec.Struct):
-    units: list[_LimitedUnit] = []
+class _KnownPlan(msgspec.Struct):
+    units: list[_KnownUnit] = []
 
 
-_plans = msgspec.json.Decoder(_LimitedPlan)
+_plans = msgspec.json.Decoder(_KnownPlan)
 
 
-def _limits(plan: bytes) -> Iterable[tuple[str, float]]:
+def _units(plan: bytes) -> Iterable[_KnownUnit]:
     if len(plan) > _LARGEST_PLAN:
-        return
+        return []
     try:
-        units = _plans.decode(plan).units
+        return _plans.decode(plan).units
     except msgspec.MsgspecError:
-        return
-    yield from ((unit.id, unit.duration) for unit in units if unit.duration is not None)
+        return []
+
+
+def _completed(run: PastRun, unit: _KnownUnit | None) -> PastRun:
+    if unit is None:
+        return run
+    parts = unit.alternatives[0] if unit.alternatives else ()
+    return msgspec.structs.replace(run, limit=unit.duration, grace=unit.policies.grace, parts=parts)

@@ -9,7 +9,7 @@ from sqlalchemy import Connection, Select, Table, func, select, text, tuple_
 
 from jobman.control.store import schema
 from jobman.control.store.cursors import cursor_of, key_of
-from jobman.control.store.listing import matching, starts_with
+from jobman.control.store.listing import fitting, matching, starts_with
 from jobman.control.store.outlook import OutlookReads
 from jobman.control.store.outputs import OutputReads
 from jobman.control.store.reader import R, Where, batched, of_job, ordered, records, select_from
@@ -86,6 +86,20 @@ class Reads(OutlookReads, OutputReads, UsageReads):
                 query = select(*_JOB).where(jobs.c.number.in_(some)).order_by(jobs.c.number.desc())
                 found += records(JobRecord, connection, query)
         return Page(found, cursor_of((numbers[limit - 1],)) if len(numbers) > limit else None)
+
+    def jobs_of(
+        self, numbers: Sequence[int], wanted: JobFilter = _EVERY_JOB, limit: int = 100
+    ) -> list[JobRecord]:
+        """The first of some jobs that fit, in the order of the numbers that are given."""
+        found: dict[int, JobRecord] = {}
+        with self._database.read() as connection:
+            for some in batched(numbers):
+                fit = fitting(connection, wanted, some)
+                query = select(*_JOB).where(jobs.c.number.in_(fit))
+                found |= {one.number: one for one in records(JobRecord, connection, query)}
+                if len(found) >= limit:
+                    break
+        return [found[number] for number in numbers if number in found][:limit]
 
     def counts(self, owner: str | None = None) -> dict[str, int]:
         """How many jobs are in each state."""

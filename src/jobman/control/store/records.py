@@ -172,6 +172,8 @@ class CalendarRecord(msgspec.Struct, kw_only=True):
     name: str
     kind: Literal["maintenance", "reservation"]
     definition: dict[str, Any] = {}
+    chosen: dict[str, str] = {}
+    """Where only a count of nodes is defined: those that the planner chose, for each of its times by name."""
     created_by: str
     created_at: float
 

@@ -197,6 +197,7 @@ calendar = Table(
     Column("name", Words, primary_key=True),
     Column("kind", Words, nullable=False),
     Column("definition", Json(dict[str, Any]), nullable=False),
+    Column("chosen", Json(dict[str, str]), nullable=False),
     Column("created_by", Words, nullable=False),
     Column("created_at", Double, nullable=False),
 )

@@ -105,8 +105,8 @@ def _slices() -> Select[Any]:
 
 def _fits(wanted: UsageFilter) -> list[Where]:
     found: list[Where] = []
-    if wanted.account is not None:
-        found.append(slices.c.account == wanted.account)
+    if wanted.accounts is not None:
+        found.append(slices.c.account.in_(wanted.accounts))
     if wanted.owner is not None:
         found.append(slices.c.owner == wanted.owner)
     if wanted.since is not None:

@@ -13,6 +13,7 @@ from jobman.control.store.records import (
     ReplicaRecord,
     TaskRecord,
 )
+from jobman.spec.shapes import Alternative
 
 T = TypeVar("T")
 
@@ -86,6 +87,9 @@ class PastRun(msgspec.Struct, frozen=True):
     ended_at: float
     limit: float | None = None
     """The time limit of its document, if it has one and the plan is not too large to look."""
+    grace: float | None = None
+    parts: Alternative = ()
+    """What it asked for, in the alternative it liked best; nothing where the plan was not looked into."""
 
     @property
     def unit(self) -> str:
@@ -104,7 +108,7 @@ class Charged(msgspec.Struct, frozen=True):
 class UsageFilter(msgspec.Struct, kw_only=True, frozen=True):
     """Which slices are meant: those that fit everything that is given, and end within the time."""
 
-    account: str | None = None
+    accounts: tuple[str, ...] | None = None
     owner: str | None = None
     since: float | None = None
     until: float | None = None

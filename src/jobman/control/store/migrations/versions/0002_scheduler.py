@@ -60,6 +60,7 @@ def _create_what_administrators_say() -> None:
         _needed("name", WORDS),
         _needed("kind", WORDS),
         _needed("definition", Text()),
+        _needed("chosen", Text()),
         _needed("created_by", WORDS),
         _needed("created_at", Double()),
         PrimaryKeyConstraint("name", name="calendar_pkey"),

@@ -1,4 +1,4 @@
-"""The book: who holds what from when to when, and what each was promised.
+"""The schedule: who holds what from when to when, and what each was promised.
 
 A reservation that was made stays until its request starts. When something ends early the plan is compressed
 in place: each request in turn is put back as early as it fits, which never delays anybody.
@@ -14,6 +14,7 @@ from jobman.sched.circles import Circle, find_together
 from jobman.sched.compiler import Compiler, Takes
 from jobman.sched.gangs import Choice, Gang, Spot
 from jobman.sched.lanes import Entry, Lane
+from jobman.sched.moments import spaced
 from jobman.sched.releases import Releases
 from jobman.sched.requests import Revision
 from jobman.sched.rows import CLOSED
@@ -24,7 +25,7 @@ _ONE_BY_ONE = 2
 """With more reservations than so many it is worth asking first whether anything changed for one."""
 
 
-class Book:
+class Schedule:
     """Reservations of all lanes on one timeline."""
 
     def __init__(self, compiler: Compiler, windows: Windows, firm: float = inf) -> None:
@@ -39,6 +40,8 @@ class Book:
         self.releases = Releases(self.timeline)
         self.news = 0
         """How often something was freed from outside."""
+        self.losses = 0
+        """How often somebody lost a reservation."""
         self._event = ("", "")
         """What happened last."""
         self.revisions: list[Revision] = []
@@ -92,8 +95,36 @@ class Book:
                 after = max(after, bound.earliest(entry.job, pairs, entry.limit, after))
             if after == spot.start:
                 return spot
+            if self.compiler.differing(gang, choice):
+                return self._find_frugally(gang, choice, entry, spot.start, before)
             if after >= before:
                 return None
+
+    def _find_frugally(
+        self, gang: Gang, choice: Choice, entry: Entry, after: float, before: float
+    ) -> Spot | None:
+        """The same where it depends on the nodes what is taken of a limit."""
+        if self.compiler.is_too_large(gang, choice, entry.request):
+            return None
+        rows = {number for piece in choice.pieces for number in piece.ground.rows}
+        moments = {after, *self.timeline.changes(rows, after)}
+        moments.update(time for bound in gang.bounds for time in bound.profile.times if time > after)
+        for moment in spaced(sorted(moments)):
+            if moment >= before:
+                return None
+            spot = self.frugal(gang, choice, entry, moment, really=False)
+            if spot is not None:
+                return spot
+        return None
+
+    def frugal(self, gang: Gang, choice: Choice, entry: Entry, at: float, *, really: bool) -> Spot | None:
+        """A spot at one moment that all limits admit, on nodes that have little of what is limited."""
+        admits = self.admits_now if really else self.admits_at
+        for kinds in self.compiler.differing(gang, choice):
+            spot = self.timeline.frugally(gang, choice, entry.limit, at, kinds, really=really)
+            if spot is not None and admits(entry, spot, at):
+                return spot
+        return None
 
     def _find_in_windows(self, entry: Entry, after: float, before: float) -> Spot | None:
         """The earliest spot in a window of an advance reservation; the entry is of that window then."""
@@ -118,6 +149,9 @@ class Book:
         """Whether all limits let it have a spot from one moment to another."""
         takes = self.compiler.takes(entry.gang, spot)
         return all(bound.fits(entry.job, pairs, start, end) for bound, pairs in takes)
+
+    def admits_at(self, entry: Entry, spot: Spot, start: float) -> bool:
+        return self.admits(entry, spot, start, start + entry.limit)
 
     def admits_now(self, entry: Entry, spot: Spot, now: float) -> bool:
         """Whether all limits let it have a spot now, for all of its time."""
@@ -164,13 +198,18 @@ class Book:
         self.releases.add(spot.rows, spot.start, entry.end, entry.gang.bounds)
         entry.spot = None
         if cause:
-            entry.cause = cause
-            entry.lane.lost.append(entry)
+            self.lose(entry, cause)
+
+    def lose(self, entry: Entry, cause: str) -> None:
+        """One who holds nothing any more is to be planned anew."""
+        entry.spot, entry.cause = None, cause
+        entry.lane.lost.append(entry)
+        self.losses += 1
 
     def reserve(self, entry: Entry, now: float, after: float | None = None) -> None:
         """Plan a request as early as it fits."""
         if entry.circle is not None:
-            self._reserve_circle(entry, now if after is None else after)
+            self._reserve_circle(entry, entry.circle, now, now if after is None else after)
             return
         gang = entry.gang
         entry.tested = freed = self.releases.count
@@ -198,18 +237,25 @@ class Book:
         if entry is not None:
             self.unreserve(entry)
 
-    def _reserve_circle(self, entry: Entry, after: float) -> None:
+    def _reserve_circle(self, entry: Entry, circle: Circle, now: float, after: float) -> None:
         """All of those who must run at the same time, or none."""
-        assert entry.circle is not None
-        if not entry.circle.is_led_by(entry, self.lanes):
-            return
-        found = find_together(self, entry.circle, after)
-        for member in entry.circle.waiting():
-            if member.spot is None:
-                member.tested = self.releases.count
-                if found:
-                    self.hold(member, found[member.request.id])
-                self.told(member)
+        is_led = circle.is_led_by(entry, self.lanes)
+        if entry.guaranteed is None and not is_led:
+            return  # who was promised something waits for nobody's turn
+        for member in circle.waiting():
+            if member.lane.barrier is member:
+                self.unreserve(member)
+        members = [member for member in circle.waiting() if member.spot is None]
+        found = find_together(self, circle, after)
+        if found and min(spot.start for spot in found.values()) > now + self.firm:
+            if is_led:
+                self._hold_far(entry, found[entry.request.id], now)
+            found = None
+        for member in members:
+            member.tested = self.releases.count
+            if found:
+                self.hold(member, found[member.request.id])
+            self.told(member)
 
     def told(self, entry: Entry) -> None:
         """Say what has become of a guarantee."""
@@ -232,7 +278,7 @@ class Book:
             return
         spot = entry.spot
         assert spot is not None
-        if spot.start <= now:
+        if spot.start <= now or entry.lane.barrier is entry:
             entry.tested = freed
             return
         if entry.circle is not None:
