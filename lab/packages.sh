@@ -39,6 +39,15 @@ apt() {
     apt_get "$@" || { apt_get update && apt_get "$@"; }
 }
 
+# unpack_busybox: the static one to $cache/busybox/bin, not installed, since it would displace another.
+unpack_busybox() {
+    rm -rf "$cache"/busybox*
+    if ! { cd "$cache" && apt download busybox-static && dpkg-deb -x busybox-static_*.deb busybox; }; then
+        echo "apt-get did not give busybox-static, see $cache/apt.log"
+        return 1
+    fi
+}
+
 apt_get() {
     DEBIAN_FRONTEND=noninteractive apt-get -qq -o DPkg::Lock::Timeout=120 \
         -o DPkg::Path="$(still):/usr/sbin:/usr/bin:/sbin:/bin" "$@" >>"$cache/apt.log" 2>&1 </dev/null 9>&-

@@ -1,0 +1,115 @@
+"""The cluster of the lab: real pods on both nodes, whose output can be read and which find each other."""
+
+import json
+import os
+import subprocess
+import time
+from collections.abc import Iterator
+from typing import Any
+from uuid import uuid4
+
+import pytest
+
+pytestmark = [pytest.mark.component("kubernetes"), pytest.mark.slow]
+PATIENCE = 60
+
+
+class Namespace:
+    """A namespace of its own, by the eyes of kubectl."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def kubectl(self, *words: str, given: str | None = None) -> str:
+        return subprocess.run(
+            [os.environ["JOBMAN_LAB_KUBECTL"], "--namespace", self.name, *words],
+            env={**os.environ, "KUBECONFIG": os.environ["JOBMAN_LAB_KUBECONFIG"]},
+            input=given,
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+
+    def create(self, *objects: dict[str, Any]) -> None:
+        for each in objects:
+            self.kubectl("create", "-f", "-", given=json.dumps(each))
+
+    def get(self, *words: str) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = json.loads(self.kubectl("get", *words, "-o", "json"))["items"]
+        return found
+
+
+@pytest.fixture
+def namespace() -> Iterator[Namespace]:
+    made = Namespace(f"lab-{uuid4().hex[:8]}")
+    made.kubectl("create", "namespace", made.name)
+    yield made
+    made.kubectl("delete", "namespace", made.name, "--wait=false")
+
+
+def job(name: str, command: str, copies: int) -> dict[str, Any]:
+    """An indexed Job whose copies are spread over the nodes."""
+    container = {
+        "name": "main",
+        "image": os.environ["JOBMAN_LAB_KUBE_IMAGE"],
+        "imagePullPolicy": "Never",
+        "command": ["sh", "-c", command],
+    }
+    spread = {
+        "maxSkew": 1,
+        "topologyKey": "kubernetes.io/hostname",
+        "whenUnsatisfiable": "DoNotSchedule",
+        "labelSelector": {"matchLabels": {"app": name}},
+    }
+    pod = {
+        "restartPolicy": "Never",
+        "subdomain": name,
+        "containers": [container],
+        "topologySpreadConstraints": [spread],
+        "terminationGracePeriodSeconds": 0,
+    }
+    return {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {"name": name},
+        "spec": {
+            "completions": copies,
+            "parallelism": copies,
+            "completionMode": "Indexed",
+            "template": {"metadata": {"labels": {"app": name}}, "spec": pod},
+        },
+    }
+
+
+def pods_at_their_end(namespace: Namespace) -> list[dict[str, Any]]:
+    """All pods, when none of them goes on any more."""
+    deadline = time.monotonic() + PATIENCE
+    while time.monotonic() < deadline:
+        pods = namespace.get("pods")
+        if pods and all(pod["status"]["phase"] in ("Succeeded", "Failed") for pod in pods):
+            return pods
+        time.sleep(0.2)
+    raise AssertionError(namespace.kubectl("describe", "pods"))
+
+
+def test_both_nodes_run_pods_and_keep_their_output(namespace: Namespace) -> None:
+    namespace.create(job("hello", "echo copy $JOB_COMPLETION_INDEX", 2))
+    pods = pods_at_their_end(namespace)
+    assert {pod["spec"]["nodeName"] for pod in pods} == {"lab-1", "lab-2"}
+    said = namespace.kubectl("logs", "--selector", "app=hello").splitlines()
+    assert sorted(said) == ["copy 0", "copy 1"]
+
+
+def test_copies_find_each_other_by_name(namespace: Namespace) -> None:
+    service = {
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": {"name": "pair"},
+        "spec": {"clusterIP": "None", "selector": {"app": "pair"}, "publishNotReadyAddresses": True},
+    }
+    ask = "until nc -w 1 pair-$((1 - JOB_COMPLETION_INDEX)).pair 4000 2>/dev/null; do sleep 0.2; done"
+    tell = "(echo I am copy $JOB_COMPLETION_INDEX | nc -l -p 4000) &"
+    namespace.create(service, job("pair", f"{tell} {ask}; wait", 2))
+    assert [pod["status"]["phase"] for pod in pods_at_their_end(namespace)] == ["Succeeded"] * 2
+    said = namespace.kubectl("logs", "--selector", "app=pair").splitlines()
+    assert sorted(said) == ["I am copy 0", "I am copy 1"]
