@@ -95,6 +95,8 @@ CASES = {
         ["jobman", "server", "--state", "jo"],
         {"job.yaml", "jobs"},
     ),
+    "engines to render for": (["jobman", "render", "job.yaml", "--engine", "k"], {"kubernetes"}),
+    "a folder to render into": (["jobman", "render", "--to", "jo"], {"job.yaml", "jobs"}),
     "a document to run": (["jobman", "run", "job."], {"job.yaml"}),
 }
 # -- bash ---------------------------------------------------------------------------------------------------

@@ -87,7 +87,11 @@ def test_a_program_that_is_not_there_is_told(real_jobman, job):
 
 @pytest.mark.parametrize(
     ("container", "wanted"),
-    [("box", ["podman", "exec", "-i", "box", "ls"]), ("docker:box", ["docker", "exec", "-i", "box", "ls"])],
+    [
+        ("box", ["podman", "exec", "-i", "box", "ls"]),
+        ("docker:box", ["docker", "exec", "-i", "box", "ls"]),
+        ("kubernetes:lab/box", ["kubectl", "exec", "-i", "-n", "lab", "box", "--", "ls"]),
+    ],
 )
 def test_a_container_is_entered_by_its_runtime(real_jobman, job, tmp_path, container, wanted):
     program = tmp_path / "bin" / wanted[0]

@@ -2,22 +2,25 @@
 
 import pytest
 
+GOOD = "version: 1\ntasks: [{command: [echo], image: 'a:1', resources: {type: node, count: 1}}]\n"
 WRONG = "version: 1\ntasks: [{command: [echo], resources: {type: node, count: 0}}]\n"
 GOOD_USES = {
     "check": ("check", "job.yaml"),
     "explain": ("explain", "job.yaml"),
     "satisfy": ("satisfy", "job.yaml", "--nodes", "nodes.yaml"),
+    "render": ("render", "job.yaml", "-e", "kubernetes", "-n", "lab"),
     "schema": ("schema",),
     "features": ("features",),
     "settings": ("settings",),
     "help": ("help", "JS101"),
     "completion": ("completion", "bash"),
 }
-DOCUMENTS = ("check", "explain", "satisfy")
+DOCUMENTS = ("check", "explain", "satisfy", "render")
 
 
 @pytest.fixture(autouse=True)
-def files(write, good):
+def files(write):
+    write(GOOD)
     write(WRONG, "wrong.yaml")
     write("- {name: n1, cores: 4}\n", "nodes.yaml")
     write("nodes: 3\n", "wrong-nodes.yaml")
@@ -48,6 +51,9 @@ WRONG_USES = {
     "explain: no file": ("explain",),
     "satisfy: nodes of two kinds": ("satisfy", "job.yaml", "--nodes", "nodes.yaml", "--virtual", "4x4"),
     "satisfy: no virtual nodes": ("satisfy", "job.yaml", "--virtual", "four"),
+    "render: no file": ("render", "-e", "kubernetes"),
+    "render: unknown engine": ("render", "job.yaml", "-e", "kubernets"),
+    "render: no namespace": ("render", "job.yaml", "-e", "kubernetes", "-n", "The Lab"),
     "completion: no shell": ("completion",),
     "completion: unknown shell": ("completion", "tcsh"),
     "help: unknown topic": ("help", "JS9999"),
@@ -105,6 +111,12 @@ def test_a_wrong_file_of_nodes_ends_with_3(jobman):
 def test_what_no_node_can_take_ends_with_4(jobman, write):
     name = write("version: 1\ntasks: [{command: a, resources: {type: node, count: 2}}]\n", "large.yaml")
     assert jobman("satisfy", name, "--nodes", "nodes.yaml").code == 4
+
+
+def test_what_an_engine_cannot_do_ends_with_4(jobman, write):
+    name = write("version: 1\ntasks: [{command: a, resources: {type: node, count: 2}}]\n", "bare.yaml")
+    assert jobman("render", name, "-e", "kubernetes").code == 4
+    assert jobman("render", "job.yaml").code == 4
 
 
 @pytest.mark.parametrize(

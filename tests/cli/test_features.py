@@ -22,7 +22,7 @@ def test_every_feature_has_a_line_of_its_own(jobman):
 
 def test_every_engine_that_is_built_has_a_column_and_no_other(jobman):
     head, *lines = jobman("features").out.splitlines()
-    assert head.split()[-len(MATRIX) :] == list(MATRIX) == ["local"]
+    assert head.split()[-len(MATRIX) :] == list(MATRIX) == ["local", "kubernetes"]
     for feature, line in zip(CATALOGUE, lines, strict=True):
         assert line.split()[-len(MATRIX) :] == [engine[feature.id].how for engine in MATRIX.values()]
 
@@ -35,6 +35,7 @@ def test_the_data_has_id_title_section_and_engines(jobman):
     grow = next(each for each in data if each["id"] == "group.grow")
     assert grow["engines"]["local"]["how"] == "refused"
     assert "cannot grow" in grow["engines"]["local"]["note"]
+    assert grow["engines"]["kubernetes"] == {"how": "emulated", "note": "each task asks for its own share"}
 
 
 def test_json_and_yaml_say_the_same(jobman):

@@ -391,14 +391,14 @@ def test_a_wrong_use_ends_with_2_and_submits_nothing(either, service, write, arg
     assert service.submissions == []
 
 
-@pytest.mark.parametrize("engine", ["slurm", "flux", "kubernetes"])
+@pytest.mark.parametrize("engine", ["slurm", "flux"])
 @pytest.mark.parametrize("place", ["before", "behind"])
 def test_an_engine_that_is_not_built_ends_with_4(either, service, write, engine, place):
     name = write(GOOD)
     words = ("-e", engine, "submit", name) if place == "before" else ("submit", "-e", engine, name)
     answer = either(*words)
     assert (answer.code, answer.out) == (4, "")
-    assert answer.err == f"jobman: the engine {engine} is not built yet; engines here: local\n"
+    assert answer.err == f"jobman: the engine {engine} is not built yet; engines here: local, kubernetes\n"
 
 
 # -- the quick way ------------------------------------------------------------------------------------------

@@ -6,7 +6,7 @@ import os
 import sys
 from typing import TYPE_CHECKING, NoReturn
 
-from jobman.cli.state import INTERRUPTED, ExitCode, emit, say
+from jobman.cli.state import INTERRUPTED, Chosen, ExitCode, emit, say
 from jobman.client import Client, Refused, Unreachable
 
 if TYPE_CHECKING:
@@ -27,6 +27,8 @@ class Calling:
             return open_client(start=self._start)
         except Unreachable as error:
             unreachable(error)
+        except Refused as error:
+            refused(error.failure, self._form)
 
     def __exit__(
         self, _type: type[BaseException] | None, error: BaseException | None, _trace: TracebackType | None
@@ -41,8 +43,24 @@ class Calling:
 
 
 def open_client(*, start: bool = True) -> Client:
-    """The shared service that the environment names, or this user's own, which may have to be started."""
+    """The shared service that the environment names, or this user's own, which may have to be started.
+
+    With another engine there is no service: then it is the cluster itself.
+    """
+    if Chosen.engine == "kubernetes":
+        return _direct()
     return Client.usual() if os.environ.get("JOBMAN_SERVER") else Client.embedded(start=start)
+
+
+def _direct() -> Client:
+    try:
+        from jobman.client.direct import DirectClient
+    except ModuleNotFoundError as error:
+        if error.name != "httpx":
+            raise
+        say("the kubernetes engine needs the package httpx", "pip install 'jobman[kubernetes]'")
+        raise SystemExit(ExitCode.UNABLE) from None
+    return DirectClient()
 
 
 def refused(failure: Failure, form: str) -> NoReturn:

@@ -77,6 +77,9 @@ def _enter_container(container: str, command: list[str]) -> NoReturn:
     if runtime == "apptainer":
         _replace([runtime, "shell" if not command else "exec", f"instance://{name}", *command], None)
     terminal = ["-it"] if sys.stdin.isatty() else ["-i"]
+    if runtime == "kubernetes":
+        namespace, _, pod = name.partition("/")
+        _replace(["kubectl", "exec", *terminal, "-n", namespace, pod, "--", *(command or ["sh"])], None)
     _replace([runtime or "podman", "exec", *terminal, name, *(command or ["sh"])], None)
 
 

@@ -23,7 +23,7 @@ from jobman.cli.options import (
     Virtual,
     WhatIf,
 )
-from jobman.cli.state import INTERRUPTED, State, check_engine, emit, misused, parse_parameters, say
+from jobman.cli.state import INTERRUPTED, State, emit, misused, parse_parameters, say
 
 if TYPE_CHECKING:
     from jobman.cli.progress import View
@@ -65,7 +65,7 @@ def run(
 
     state: State = context.obj
     form = state.format(output)
-    check_engine(engine)
+    state.choose(engine)
     if len(file or ()) > 1:
         misused("one document is run at a time; a command stands behind --", "FILE")
     wishes = Wishes(

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 FORMATS = ("table", "json", "yaml")
 ENGINES = ("local", "kubernetes", "slurm", "flux")
-BUILT = ("local",)
+BUILT = ("local", "kubernetes")
 INTERRUPTED = 130
 """What shells say of a command that was ended by Ctrl-C."""
 
@@ -36,6 +36,12 @@ class ExitCode(IntEnum):
     REFUSED = 6
 
 
+class Chosen:
+    """The engine that this command is for; whoever calls it need not be handed the options."""
+
+    engine = "local"
+
+
 class State:
     """The global options."""
 
@@ -44,8 +50,13 @@ class State:
     ) -> None:
         self.settings_file = settings_file
         self.output = output
-        self.engine = engine
+        self.engine = Chosen.engine = engine
         self._settings: Settings | None = None
+
+    def choose(self, engine: str) -> None:
+        """Take the engine that a command names for itself; `local` leaves the global one."""
+        if check_engine(engine) != "local":
+            self.engine = Chosen.engine = engine
 
     def format(self, local: str | None) -> str:
         """The form of the answer: the command's own option before the global one."""

@@ -25,7 +25,7 @@ from jobman.cli.options import (
     Virtual,
     WhatIf,
 )
-from jobman.cli.state import State, check_engine, misused, parse_parameters
+from jobman.cli.state import State, misused, parse_parameters
 
 
 def submit(
@@ -61,7 +61,7 @@ def submit(
 
     state: State = context.obj
     form = state.format(output)
-    check_engine(engine)
+    state.choose(engine)
     if connect and (dry_run or what_if or hold):
         misused("there is no output to follow with --dry-run, --what-if or --hold", "-c")
     wishes = Wishes(

@@ -144,7 +144,7 @@ def _message(client: Client, job: str, replica: Replica) -> str:
 
 def _last_words(client: Client, job: str, replica: Replica) -> list[str]:
     lines = client.logs(job, replica=replica.key, stream="stderr", tail=_LAST_LINES)
-    return [line.text for line in lines]
+    return [line.text for line in lines if line.stream != "note"]
 
 
 def _tell_failure(job: Details, failed: Failed, on: bool) -> list[str]:

@@ -1,0 +1,369 @@
+"""A client without a service: the same questions, asked of a cluster with nothing but a kubeconfig."""
+
+from __future__ import annotations
+
+import asyncio
+import getpass
+import os
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping
+from contextlib import aclosing, suppress
+from fnmatch import fnmatchcase
+from itertools import chain
+from typing import Any, NoReturn
+
+from jobman.client import direct_answers as tell
+from jobman.client.client import Client, Filters
+from jobman.client.direct_loop import LoopThread, as_failures
+from jobman.client.direct_submission import Prepared, again, fingerprint, job_id, prepare, read
+from jobman.client.failures import Refused
+from jobman.client.link import Link
+from jobman.control.admission import plain
+from jobman.control.answers import (
+    Attempt,
+    Copy,
+    Details,
+    Event,
+    Failure,
+    Job,
+    LogLine,
+    Node,
+    Page,
+    QueueRow,
+    Replica,
+    Submission,
+    Submitted,
+    Why,
+)
+from jobman.control.refusals import Refusal
+from jobman.engines.kubernetes.api import Api
+from jobman.engines.kubernetes.compile import unpacked
+from jobman.engines.kubernetes.engine import Direct
+from jobman.engines.kubernetes.errors import KubernetesError
+from jobman.engines.kubernetes.found import FINGERPRINT, FoundJob
+from jobman.engines.kubernetes.kubeconfig import load
+from jobman.engines.kubernetes.names import PLAN
+from jobman.engines.kubernetes.outputs import Output
+from jobman.plan.model import PlanError
+from jobman.spec.problems import Problem
+
+_SETTLE_SECONDS = 0.2
+_LIST = "jobman list shows those there are."
+_THINGS = {
+    "extend": "More time for what runs",
+    "queues": "Queues",
+    "nodes": "Draining nodes",
+    "calendar": "Maintenance and reservations",
+    "usage": "Accounting",
+    "tokens": "Tokens",
+}
+_ONE_STREAM = LogLine(
+    at=0.0,
+    replica="",
+    attempt=0,
+    copy=0,
+    stream="note",
+    text="a cluster keeps standard output and standard error as one: this is both",
+)
+_ADVICE = "That needs a service of jobman; JOBMAN_SERVER names one."
+
+
+class _NoLink(Link):
+    """Where a client would ask a service: everything that comes here cannot be done without one."""
+
+    def ask(self, method: str, target: str, **_: Any) -> bytes:
+        del method
+        not_here(target)
+
+    def stream(self, target: str, *_: Any, **__: Any) -> NoReturn:
+        not_here(target)
+
+
+def not_here(target: str) -> NoReturn:
+    """Refuse what only a service can do; `target` is where it would be asked for."""
+    words = target.partition("?")[0].split("/")
+    what = next((_THINGS[word] for word in reversed(words) if word in _THINGS), "This")
+    message = (
+        f"{what}: not on a plain cluster." if what != "This" else "There is no service on a plain cluster."
+    )
+    raise Refused(501, Failure(code="not-here", message=message, advice=_ADVICE, exit=4))
+
+
+class DirectClient(Client):
+    """Speaks to one namespace of a cluster. May be used from several threads at once."""
+
+    def __init__(self, path: str | None = None, context: str | None = None) -> None:
+        super().__init__(_NoLink())
+        with as_failures():
+            access = load(path, context)
+        self._loop = LoopThread()
+        self._direct = self._loop.run(_opened(lambda: Direct(Api(access))))
+
+    def close(self) -> None:
+        self._loop.close(self._direct.api.close())
+
+    # -- jobs ------------------------------------------------------------------------------------------------
+
+    def submit(self, submission: Submission, *, key: str | None = None) -> Submitted:
+        """Make the objects of all jobs of a document, or of none. The same key makes them once."""
+        return self._loop.run(self._submit(submission, key))
+
+    async def _submit(self, submission: Submission, key: str | None) -> Submitted:
+        print_of_it = fingerprint(submission)
+        owner = await self._direct.owner() or getpass.getuser()
+        if submission.rerun_of is not None:
+            earlier = await self._one(submission.rerun_of)
+            text = unpacked(earlier.anchor.metadata.annotations.get(PLAN, ""))
+            submission = again(submission, earlier.document, text, earlier.options)
+        plans, warnings = read(submission)
+        namespace = self._direct.api.namespace
+        prepared = prepare(
+            submission, plans, key=key or os.urandom(16).hex(), namespace=namespace, owner=owner
+        )
+        for one in prepared:
+            one.compiled.anchor["metadata"]["annotations"][FINGERPRINT] = print_of_it
+        if submission.dry_run:
+            await self._try_out(prepared)
+            return _submitted(prepared, warnings, notes=["nothing was submitted"])
+        replayed = key is not None and await self._is_known(owner, key, print_of_it)
+        if len(prepared) > 1 and not replayed:
+            await self._try_out(prepared)
+        await self._make(prepared)
+        return _submitted(prepared, warnings, replayed=replayed)
+
+    async def _is_known(self, owner: str, key: str, print_of_it: str) -> bool:
+        """Whether a submission with this key came before; raises where it was another."""
+        known = await self._direct.job(job_id(owner, key, 0))
+        if known is not None and known.anchor.metadata.annotations.get(FINGERPRINT) != print_of_it:
+            message = "this idempotency key belongs to another submission"
+            raise Refusal("key-reused", message, "use a new key for each submission")
+        return known is not None
+
+    async def _try_out(self, prepared: list[Prepared]) -> None:
+        for one in prepared:
+            await self._direct.try_out(one.compiled)
+
+    async def _make(self, prepared: list[Prepared]) -> None:
+        made: list[Prepared] = []
+        try:
+            for one in prepared:
+                if await self._direct.create(one.compiled):
+                    made.append(one)
+        except BaseException:
+            for one in made:
+                with suppress(KubernetesError):
+                    await self._direct.delete_made(one.compiled)
+            raise
+
+    def jobs(self, **filters: Filters) -> Iterator[Job]:
+        """Jobs, the newest first. Filters: owner, mine, state, name, label, since, until, search."""
+        return iter([tell.job_answer(job) for job in self._loop.run(self._fitting(filters))])
+
+    def jobs_page(self, *, limit: int = 100, cursor: str | None = None, **filters: Filters) -> Page[Job]:
+        found = self._loop.run(self._fitting(filters))
+        start = int(cursor) if cursor and cursor.isdecimal() else 0
+        end = start + limit
+        items = [tell.job_answer(job) for job in found[start:end]]
+        return Page(items=items, cursor=str(end) if end < len(found) else None)
+
+    async def _fitting(self, filters: Mapping[str, Filters]) -> list[FoundJob]:
+        found = await self._direct.jobs(mine=bool(filters.get("mine")))
+        tests = list(_tests(filters))
+        return [job for job in found if all(test(job) for test in tests)]
+
+    def details(self, ref: str) -> Details:
+        return tell.details_answer(self._found(ref))
+
+    def delete(self, ref: str, *, force: bool = False) -> Job:
+        """Delete a job that is over, or any with `force`, with everything of it."""
+        return self._loop.run(self._delete(ref, force))
+
+    async def _delete(self, ref: str, force: bool) -> Job:
+        job = await self._one(ref)
+        if not job.is_over and not force:
+            raise Refusal("wrong-state", "the job is not over", f"cancel it first: jobman cancel {job.id}")
+        await self._direct.delete(job)
+        return tell.job_answer(job)
+
+    def delete_all(self, **filters: Filters) -> int:
+        """Delete all of one's own jobs that are over and fit."""
+        return self._loop.run(self._delete_all(filters))
+
+    async def _delete_all(self, filters: Mapping[str, Filters]) -> int:
+        over = [job for job in await self._fitting({"mine": True, **filters}) if job.is_over]
+        await self._direct.delete_all(over)
+        return len(over)
+
+    def cancel(self, ref: str) -> Job:
+        """Stop a job for good; what runs gets the time to end that it asked for."""
+        return self._loop.run(self._act(ref, self._direct.cancel))
+
+    def hold(self, ref: str) -> Job:
+        """Keep a job from starting; what runs goes back to waiting."""
+        return self._loop.run(self._act(ref, self._direct.hold))
+
+    def release(self, ref: str) -> Job:
+        return self._loop.run(self._act(ref, self._direct.release))
+
+    def open_gate(self, ref: str, gate: str) -> Job:
+        async def act(job: FoundJob) -> None:
+            if gate in job.gates:
+                await self._direct.open_gate(job, gate)
+            elif gate not in tell.details_answer(job).gates:
+                raise Refusal("no-such-gate", f"the job has no gate {gate}")
+
+        return self._loop.run(self._act(ref, act))
+
+    async def _act(self, ref: str, act: Callable[[FoundJob], Any]) -> Job:
+        job = await self._one(ref)
+        if job.is_over:
+            raise Refusal("wrong-state", f"the job {job.id} is over")
+        await act(job)
+        now = await self._direct.job(job.id)
+        return tell.job_answer(now or job)
+
+    def replicas(self, ref: str, **filters: Filters) -> Iterator[Replica]:
+        unit, states = filters.get("unit"), _words(filters.get("state"))
+        found = [tell.replica_answer(replica) for replica in self._found(ref).replicas()]
+        return (one for one in found if unit in (None, one.unit) and (states is None or one.state in states))
+
+    def attempts(self, ref: str, **filters: Filters) -> Iterator[Attempt]:
+        wanted = filters.get("replica")
+        replicas = list(self._found(ref).replicas())
+        return (
+            attempt
+            for replica in replicas
+            if wanted in (None, replica.key)
+            for attempt in tell.attempt_answers(replica)
+        )
+
+    def why(self, ref: str) -> Why:
+        return self._loop.run(self._why(ref))
+
+    async def _why(self, ref: str) -> Why:
+        job = await self._one(ref)
+        return tell.why_answer(job, await self._direct.why(job))
+
+    def copies(self, ref: str) -> list[Copy]:
+        return tell.copies_answer(self._found(ref))
+
+    # -- following -------------------------------------------------------------------------------------------
+
+    def logs(self, ref: str, *, follow: bool = False, **filters: Filters) -> Iterator[LogLine]:
+        """Lines that copies of a job wrote, as for a service; which stream they went to is not known."""
+        job = self._found(ref)
+        lines = self._loop.iterate(self._lines(job, follow, filters))
+        return chain([_ONE_STREAM], lines) if filters.get("stream") else lines
+
+    async def _lines(
+        self, job: FoundJob, follow: bool, filters: Mapping[str, Any]
+    ) -> AsyncGenerator[LogLine, None]:
+        wanted = _output_filter(job, filters)
+        lines = self._direct.lines(
+            job, follow=follow, tail=filters.get("tail"), since=filters.get("since"), wanted=wanted
+        )
+        async with aclosing(lines) as open_lines:
+            async for line in open_lines:
+                yield tell.line_answer(job, line)
+
+    def events(
+        self, ref: str | None = None, *, follow: bool = False, after: int | None = None
+    ) -> Iterator[Event]:
+        if ref is None:
+            not_here("/v1/events")
+        job = self._found(ref)
+        if follow:
+            happened = self._loop.iterate(self._direct.happening(job.id))
+        else:
+            happened = iter(self._loop.run(self._direct.happenings(job)))
+        numbered = (tell.event_answer(job.id, number, each) for number, each in enumerate(happened, 1))
+        return (event for event in numbered if after is None or event.number > after)
+
+    def wait(self, ref: str, timeout: float | None = None) -> Job:
+        return self._loop.run(self._wait(ref), timeout)
+
+    async def _wait(self, ref: str) -> Job:
+        job = await self._one(ref)
+        while not job.is_over:
+            await self._direct.until_over(job.id)
+            job = await self._one(job.id)
+            if not job.is_over:
+                await asyncio.sleep(_SETTLE_SECONDS)
+        return tell.job_answer(job)
+
+    # -- cluster ---------------------------------------------------------------------------------------------
+
+    def nodes(self) -> list[Node]:
+        return [tell.node_answer(use) for use in self._loop.run(self._direct.nodes())]
+
+    def queue(self) -> list[QueueRow]:
+        return [tell.row_answer(row) for row in self._loop.run(self._direct.queue())]
+
+    # -- finding ---------------------------------------------------------------------------------------------
+
+    def _found(self, ref: str) -> FoundJob:
+        return self._loop.run(self._one(ref))
+
+    async def _one(self, ref: str) -> FoundJob:
+        found = await self._direct.find(ref)
+        if not found:
+            raise Refusal("no-such-job", f"There is no job {ref!r}.", _LIST)
+        if len(found) > 1:
+            meant = ", ".join(f"{job.id} ({job.name})" for job in found)
+            raise Refusal("ambiguous", f"{ref!r} may mean several jobs.", f"Say more of the id: {meant}.")
+        try:
+            _ = found[0].plan
+        except PlanError as error:
+            words = f"the job {found[0].id} cannot be read: {error}"
+            raise Refusal("cannot", words, "it may be of another version; kubectl can delete it") from error
+        return found[0]
+
+
+async def _opened(make: Callable[[], Direct]) -> Direct:
+    """Made inside the loop it belongs to."""
+    return make()
+
+
+def _submitted(prepared: list[Prepared], warnings: Iterable[Problem], **more: Any) -> Submitted:
+    return Submitted(jobs=[one.answer for one in prepared], warnings=plain(warnings), **more)
+
+
+def _words(given: Filters) -> set[str] | None:
+    if given is None:
+        return None
+    return set(given.split(",")) if isinstance(given, str) else {str(one) for one in given}  # type: ignore[union-attr]
+
+
+def _tests(filters: Mapping[str, Any]) -> Iterator[Callable[[FoundJob], bool]]:
+    """What a job has to be like."""
+    if (owner := filters.get("owner")) is not None:
+        yield lambda job: job.owner == owner
+    if states := _words(filters.get("state")):
+        yield lambda job: job.state in states
+    if (name := filters.get("name")) is not None:
+        yield lambda job: fnmatchcase(job.name, name)
+    for label in _words(filters.get("label")) or ():
+        yield lambda job, label=label: tell.has_label(job, label)  # type: ignore[misc]
+    if filters.get("queue") is not None:
+        yield lambda _: False
+    if (since := filters.get("since")) is not None:
+        yield lambda job: job.submitted_at >= since
+    if (until := filters.get("until")) is not None:
+        yield lambda job: job.submitted_at < until
+    if (text := filters.get("search")) is not None:
+        yield lambda job: text.lower() in f"{job.id} {job.name} {job.owner}".lower()
+
+
+def _output_filter(job: FoundJob, filters: Mapping[str, Any]) -> Callable[[Output], bool]:
+    task, replica, node, attempt = (filters.get(name) for name in ("task", "replica", "node", "attempt"))
+    names = {unit.id: unit.name for unit in job.plan.units}
+
+    def wanted(output: Output) -> bool:
+        unit = job.unit_of(output.task)
+        return (
+            task in (None, unit, names.get(unit))
+            and replica in (None, str(output.replica), tell.output_key(job, output))
+            and node in (None, output.node)
+            and attempt in (None, output.attempt + output.restart)
+        )
+
+    return wanted

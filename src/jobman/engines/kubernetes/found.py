@@ -1,0 +1,250 @@
+"""A job as it is found again in a cluster: its anchor, its Jobs and its pods, and what they come to. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from datetime import datetime
+from typing import Any
+
+import msgspec
+
+from jobman.engines.kubernetes import names
+from jobman.engines.kubernetes.attempts import Attempt, seconds
+from jobman.engines.kubernetes.compile import unpacked
+from jobman.engines.kubernetes.copies import CANCELLED, Copy, state_without_pods
+from jobman.engines.kubernetes.indexes import Indexes, condition, is_over, replica_of
+from jobman.engines.kubernetes.objects import Job, Kept, Pod
+from jobman.engines.kubernetes.states import FINAL, Standing, by_task, counted, overall, standings
+from jobman.plan.model import Plan, PlanError, Unit, plan_from_json
+
+OPTIONS = names.PREFIX + "options"
+"""Annotation of the anchor: what was said at submission beside the document, as JSON."""
+FINGERPRINT = names.PREFIX + "fingerprint"
+"""Annotation of the anchor: what makes a submission that is repeated the same."""
+
+
+class ReplicaAt(msgspec.Struct, frozen=True, kw_only=True):
+    """A replica of a task and where it stands."""
+
+    unit: str
+    index: int
+    stands: Copy
+
+    @property
+    def key(self) -> str:
+        return replica_key(self.unit, self.index)
+
+
+class FoundJob:
+    """Everything a cluster knows of one job."""
+
+    def __init__(self, anchor: Kept, jobs: Iterable[Job], pods: Iterable[Pod]) -> None:
+        self.anchor = anchor
+        self.jobs = sorted(jobs, key=lambda job: job.metadata.name)
+        self.pods = list(pods)
+        self.standings = standings(self.jobs, self.pods)
+        self._plan: Plan | None = None
+        self._options: dict[str, Any] | None = None
+
+    # -- what was submitted ----------------------------------------------------------------------------------
+
+    @property
+    def id(self) -> str:
+        return self.anchor.metadata.labels[names.JOB]
+
+    @property
+    def _notes(self) -> dict[str, str]:
+        return self.anchor.metadata.annotations
+
+    @property
+    def has_config(self) -> bool:
+        """Whether the anchor is a ConfigMap, and none of the Jobs."""
+        return not isinstance(self.anchor, Job)
+
+    @property
+    def options(self) -> dict[str, Any]:
+        if self._options is None:
+            try:
+                self._options = msgspec.json.decode(self._notes.get(OPTIONS, "{}"), type=dict[str, Any])
+            except msgspec.MsgspecError:
+                self._options = {}
+        return self._options
+
+    @property
+    def plan(self) -> Plan:
+        """Raises PlanError where somebody else wrote the annotation."""
+        if self._plan is None:
+            self._plan = plan_from_json(unpacked(self._notes.get(names.PLAN, "")))
+        return self._plan
+
+    @property
+    def document(self) -> str:
+        return unpacked(self._notes.get(names.DOCUMENT, ""))
+
+    @property
+    def name(self) -> str:
+        return str(self.options.get("name") or self.anchor.metadata.labels.get(names.NAME, self.id))
+
+    @property
+    def owner(self) -> str:
+        return self._notes.get(names.SUBMITTED_BY) or self.anchor.metadata.labels.get(names.OWNER, "")
+
+    @property
+    def labels(self) -> dict[str, str]:
+        """Those of the document."""
+        return {
+            key: value
+            for key, value in self.anchor.metadata.labels.items()
+            if not key.startswith((names.PREFIX, "app.kubernetes.io/"))
+        }
+
+    @property
+    def flavor(self) -> str | None:
+        found = (job.metadata.labels.get(names.FLAVOR) for job in self.jobs)
+        return next(filter(None, found), None)
+
+    # -- where it stands -------------------------------------------------------------------------------------
+
+    @property
+    def state(self) -> str:
+        return overall(self.standings) if self.standings else "waiting"
+
+    @property
+    def is_over(self) -> bool:
+        return self.state in FINAL
+
+    @property
+    def is_held(self) -> bool:
+        """Whether somebody holds it; a Job that waits at a gate is suspended, too."""
+        return not self.is_over and any(is_held(job) for job in self.jobs)
+
+    @property
+    def gates(self) -> list[str]:
+        """Those that are closed."""
+        return list(dict.fromkeys(gate for job in self.jobs for gate in closed_gates(job)))
+
+    @property
+    def counts(self) -> dict[str, int]:
+        return counted(self.tasks.values())
+
+    @property
+    def tasks(self) -> dict[str, Standing]:
+        return by_task(self.standings)
+
+    @property
+    def submitted_at(self) -> float:
+        return seconds(self.anchor.metadata.creation_timestamp) or 0.0
+
+    @property
+    def started_at(self) -> float | None:
+        """When the first of its copies did."""
+        begun = [attempt.started_at for attempt in self._attempts() if attempt.started_at is not None]
+        counted = [
+            one.started_at for one in self.standings if one.started_at and one.state not in ("waiting",)
+        ]
+        return min(begun or counted, default=None)
+
+    @property
+    def ended_at(self) -> float | None:
+        if not self.is_over:
+            return None
+        ends = [one.ended_at for one in self.standings if one.ended_at is not None]
+        ends += [at for job in self.jobs if not is_over(job) and (at := stopped_at(job)) is not None]
+        return max(ends, default=self.submitted_at)
+
+    @property
+    def failure(self) -> Standing | None:
+        """The Job that failed first."""
+        failed = [one for one in self.standings if one.state == "failed"]
+        return min(failed, key=lambda one: one.ended_at or 0.0, default=None)
+
+    @property
+    def exit_code(self) -> int | None:
+        if self.state == "succeeded":
+            return 0
+        failed = self.failure
+        return failed.exit_code if failed is not None and self.state == "failed" else None
+
+    @property
+    def reason(self) -> str:
+        """Why it ended as it did, in words."""
+        if self.state == "cancelled":
+            return "cancelled"
+        failed = self.failure
+        if failed is None or self.state != "failed":
+            return ""
+        words = failed.message or (f"exit code {failed.exit_code}" if failed.exit_code else failed.reason)
+        return f"{failed.task}: {words}" if words else failed.task
+
+    def replicas(self) -> Iterator[ReplicaAt]:
+        """All of them, also those of which the cluster has nothing yet or any more."""
+        jobs: dict[str, list[Job]] = {}
+        for job, stands in zip(self.jobs, self.standings, strict=True):
+            jobs.setdefault(stands.task, []).append(job)
+        tasks = self.tasks
+        for unit in self.plan.units:
+            if unit.id in tasks:
+                yield from _replicas(unit, tasks[unit.id], jobs[unit.id])
+
+    def unit_of(self, task: str) -> str:
+        """The id of a unit from a label, which may be shortened."""
+        try:
+            known = {names.label_value(unit.id): unit.id for unit in self.plan.units}
+        except PlanError:
+            return task
+        return known.get(task, task)
+
+    def _attempts(self) -> Iterator[Attempt]:
+        for one in self.standings:
+            for replica in one.replicas.values():
+                yield from replica.attempts
+
+
+def replica_key(unit: str, index: int) -> str:
+    """The name of a replica: groups have one replica each here."""
+    *groups, task = unit.split("/")
+    return "/".join([*(f"{group}.0" for group in groups), f"{task}.{index}"])
+
+
+def is_held(job: Job) -> bool:
+    """Whether a Job is suspended because somebody wants it so."""
+    return job.spec.suspend and (names.HOLD in job.metadata.annotations or not closed_gates(job))
+
+
+def closed_gates(job: Job) -> list[str]:
+    """The gates that its pods would have."""
+    gates = (gate.name for gate in job.spec.template.spec.scheduling_gates)
+    return [name.removeprefix(names.GATE) for name in gates if name.startswith(names.GATE)]
+
+
+def is_stopped(job: Job) -> bool:
+    """Whether nothing of a Job runs, and nothing will: it is over, or cancelled and its pods are gone."""
+    if is_over(job):
+        return True
+    return CANCELLED in job.metadata.annotations and not (job.status.active or job.status.terminating)
+
+
+def stopped_at(job: Job) -> float | None:
+    """When a Job that was cancelled gave its pods up."""
+    written = job.metadata.annotations.get(CANCELLED, "")
+    try:
+        asked = datetime.fromisoformat(written).timestamp()
+    except ValueError:
+        return None
+    suspended = condition(job, "Suspended")
+    return max(asked, seconds(suspended.last_transition_time) or 0.0) if suspended else asked
+
+
+def _replicas(unit: Unit, stands: Standing, jobs: list[Job]) -> Iterator[ReplicaAt]:
+    states: dict[int, Copy] = dict(stands.replicas)
+    if len(jobs) == 1 and replica_of(jobs[0]) is None:
+        (job,) = jobs
+        done = Indexes(job.status.completed_indexes)
+        others = state_without_pods(job, any(copy.state == "failed" for copy in states.values()))
+        for index in range(unit.replicas):
+            state = "succeeded" if index in done else others
+            missing = Copy(index=index, state=state, exit_code=0 if state == "succeeded" else None)
+            yield ReplicaAt(unit=unit.id, index=index, stands=states.get(index) or missing)
+        return
+    for index, copy in sorted(states.items()):
+        yield ReplicaAt(unit=unit.id, index=index, stands=copy)

@@ -1,0 +1,116 @@
+"""Names and labels: how the objects of a job are called, and by what they are found again."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections import Counter
+
+from jobman.plan.model import Plan, Unit
+
+PREFIX = "jobman.io/"
+JOB = PREFIX + "job"
+NAME = PREFIX + "name"
+OWNER = PREFIX + "owner"
+TASK = PREFIX + "task"
+FLAVOR = PREFIX + "flavor"
+REPLICA = PREFIX + "replica"
+NODE = PREFIX + "node"
+"""Which node of its replica a copy belongs to; `each` where every copy has a node of its own."""
+ALLOCATION = PREFIX + "allocation"
+"""The same on all copies that stand on the same allocation."""
+
+DOCUMENT = PREFIX + "document"
+PLAN = PREFIX + "plan"
+DIGEST = PREFIX + "digest"
+SUBMITTED_BY = PREFIX + "submitted-by"
+VERSION = PREFIX + "version"
+UNIT = PREFIX + "unit"
+"""The id of a unit as the plan has it; the label of the same task may be shortened."""
+HOLD = PREFIX + "hold"
+SUSPEND = PREFIX + "suspend"
+MAX_FAILED = PREFIX + "max-failed"
+"""A Job that failed with no more failed indexes than this has succeeded, in the words of the language."""
+BELONGS_TO = PREFIX + "belongs-to"
+MANAGED_BY = PREFIX + "managed-by"
+GATE = PREFIX + "gate-"
+"""What the name of a scheduling gate begins with."""
+
+INDEX = "batch.kubernetes.io/job-completion-index"
+FAILURES = "batch.kubernetes.io/job-index-failure-count"
+
+LONGEST_NAME = 50
+"""A pod's name is that of its Job, an index of up to five digits and five letters: 63 at most."""
+_LONGEST_LABEL = 63
+_SHORT_ID = 6
+_SUBDOMAIN = re.compile(r"(?=.{1,253}$)[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*")
+_LABEL_KEY = re.compile(
+    r"([a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?/)?[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?"
+)
+_LABEL_VALUE = re.compile(r"([A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?)?")
+
+
+def is_object_name(text: str) -> bool:
+    """Whether an object of a cluster can be called so."""
+    return _SUBDOMAIN.fullmatch(text) is not None
+
+
+def is_label_key(text: str) -> bool:
+    return _LABEL_KEY.fullmatch(text) is not None
+
+
+def is_label_value(text: str) -> bool:
+    return _LABEL_VALUE.fullmatch(text) is not None
+
+
+def label_value(text: str) -> str:
+    """A text as a label can carry it: as it is, or with other letters and then a digest of the true one."""
+    if is_label_value(text):
+        return text
+    plain = re.sub(r"[^A-Za-z0-9._-]", "-", text).strip("._-")
+    return f"{plain[: _LONGEST_LABEL - 7].rstrip('._-') or 'x'}-{_digest(text)}"
+
+
+def dns_label(text: str, longest: int = _LONGEST_LABEL) -> str:
+    """A text as a part of a host's name: small letters, digits and `-`, beginning with a letter."""
+    plain = re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")
+    if not plain or not plain[0].isalpha():
+        plain = f"j{plain}"
+    if len(plain) > longest:
+        plain = f"{plain[: longest - 7].rstrip('-')}-{_digest(text)}"
+    return plain
+
+
+class Naming:
+    """The names of a job's objects: `NAME-ID6`, or `NAME-TASK-ID6` where there is more than one Job."""
+
+    def __init__(self, plan: Plan, job_id: str) -> None:
+        self._id = job_id[:_SHORT_ID]
+        self._base = plan.name or _only_name(plan) or "job"
+        self.job = self._called(self._base)
+        plain = Counter(dns_label(unit.id) for unit in plan.units)
+        # Two tasks whose names differ only in letters that a host's name cannot have are told apart.
+        self._ambiguous = {label for label, count in plain.items() if count > 1}
+
+    def task(self, unit: Unit, *parts: int) -> str:
+        """The name of an object of a task; `parts` are numbers such as its replica."""
+        label = dns_label(unit.id)
+        told_apart = f"{label}-{_digest(unit.id)}" if label in self._ambiguous else label
+        return self._called(f"{self._base}-{told_apart}", *parts)
+
+    def single(self, *parts: int) -> str:
+        """The name of an object of the only task."""
+        return self._called(self._base, *parts)
+
+    def _called(self, text: str, *parts: int) -> str:
+        end = "-".join((self._id, *map(str, parts)))
+        return f"{dns_label(text, LONGEST_NAME - len(end) - 1)}-{end}"
+
+
+def _only_name(plan: Plan) -> str | None:
+    tasks = [unit for unit in plan.units if unit.kind == "task"]
+    return tasks[0].name if len(tasks) == 1 else None
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:6]

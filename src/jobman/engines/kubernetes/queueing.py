@@ -1,0 +1,129 @@
+"""The queue of a cluster from its pods alone: how many wait and run, by flavor and by requests. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from fractions import Fraction
+
+import msgspec
+
+from jobman.engines.kubernetes import names
+from jobman.engines.kubernetes.attempts import pod_state
+from jobman.engines.kubernetes.needs import needs_of
+from jobman.engines.kubernetes.objects import Pod
+from jobman.engines.kubernetes.quantities import Amounts, total
+
+# Whose resources are GPUs. Slices of one are listed apart from whole ones, and counted like them.
+_GPUS = {
+    "MIG": re.compile(r"nvidia\.com/mig-.+"),
+    "NVIDIA": re.compile(r"nvidia\.com/gpu(\..+)?"),
+    "AMD": re.compile(r"amd\.com/(gpu|[sdqc]px_nps\d)"),
+    "Intel": re.compile(r"gpu\.intel\.com/(i915|xe)|habana\.ai/gaudi"),
+}
+_PART_OF_A_NODE = ("DaemonSet", "Node")
+_OVER = ("succeeded", "failed")
+
+
+class QueueRow(msgspec.Struct, frozen=True, kw_only=True):
+    """Pods that are alike: how many wait and run, how many of them are yours, and what each asks for."""
+
+    flavor: str = ""
+    """Empty for pods that came from none."""
+    requests: Amounts
+    waiting: int = 0
+    running: int = 0
+    yours_waiting: int = 0
+    yours_running: int = 0
+
+    @property
+    def gpus(self) -> dict[str, Fraction]:
+        """GPUs of each by maker, slices apart."""
+        return gpus_of(self.requests)
+
+    @property
+    def gpus_in_all(self) -> Fraction:
+        return sum(self.gpus.values(), Fraction(0))
+
+
+class Load(msgspec.Struct, frozen=True):
+    """How much of a resource is asked for and in use."""
+
+    waiting: Fraction = Fraction(0)
+    running: Fraction = Fraction(0)
+
+
+def queue(pods: Iterable[Pod], yours: Callable[[Pod], bool] = lambda _: False) -> list[QueueRow]:
+    """A row for each flavor and set of requests, the largest first; a flavor with two meanings has two rows.
+
+    What belongs to the nodes themselves and what is over does not count. A pod runs from when it has a node:
+    then it holds what it asked for.
+    """
+    alike: dict[tuple[str, frozenset[tuple[str, Fraction]]], Counter[str]] = {}
+    for pod in pods:
+        if not queues(pod):
+            continue
+        key = pod.metadata.labels.get(names.FLAVOR, ""), frozenset(needs_of(pod).items())
+        counts = alike.setdefault(key, Counter())
+        state = "running" if pod.spec.node_name else "waiting"
+        counts[state] += 1
+        counts[f"yours_{state}"] += yours(pod)
+    rows = [
+        QueueRow(flavor=flavor, requests=dict(sorted(asked)), **counts)
+        for (flavor, asked), counts in alike.items()
+    ]
+    return sorted(
+        rows, key=lambda row: (-row.waiting - row.running, row.flavor, sorted(row.requests.items()))
+    )
+
+
+def queues(pod: Pod) -> bool:
+    """Whether a pod is somebody's work that waits or runs."""
+    owners = {owner.kind for owner in pod.metadata.owner_references}
+    return owners.isdisjoint(_PART_OF_A_NODE) and pod_state(pod) not in _OVER
+
+
+def owned_by(owner: str) -> Callable[[Pod], bool]:
+    """Whether somebody submitted a pod."""
+    label = names.label_value(owner)
+    return lambda pod: pod.metadata.labels.get(names.OWNER) == label
+
+
+def load_of(rows: Iterable[QueueRow]) -> dict[str, Load]:
+    """What all of them ask for and use, resource by resource."""
+    found = list(rows)
+    waiting = total(_times(row.requests, row.waiting) for row in found)
+    running = total(_times(row.requests, row.running) for row in found)
+    return {name: Load(waiting[name], running[name]) for name in sorted(waiting)}
+
+
+def _times(amounts: Amounts, count: int) -> Amounts:
+    return {name: amount * count for name, amount in amounts.items()}
+
+
+def gpu_load(loads: Mapping[str, Load]) -> dict[str, Load]:
+    """The same by maker of GPUs, and in all under `all`; empty where nobody asks for one."""
+    made = {
+        maker: [one for name, one in loads.items() if pattern.fullmatch(name)]
+        for maker, pattern in _GPUS.items()
+    }
+    summed = {maker: _sum(found) for maker, found in made.items() if found}
+    return {**summed, "all": _sum(summed.values())} if summed else {}
+
+
+def gpus_of(amounts: Mapping[str, Fraction]) -> dict[str, Fraction]:
+    """The GPUs among resources, by maker."""
+    found: dict[str, Fraction] = {}
+    for maker, pattern in _GPUS.items():
+        for name, amount in amounts.items():
+            if pattern.fullmatch(name):
+                found[maker] = found.get(maker, Fraction(0)) + amount
+    return found
+
+
+def _sum(loads: Iterable[Load]) -> Load:
+    found = list(loads)
+    return Load(
+        sum((one.waiting for one in found), Fraction(0)), sum((one.running for one in found), Fraction(0))
+    )
