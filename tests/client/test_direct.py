@@ -103,7 +103,9 @@ def jobman(config: Path, tmp_path: Path) -> Jobman:
 def submitted(jobman: Jobman, *words: str) -> str:
     answer = jobman("submit", *words)
     assert answer.code == 0, answer.err
-    return answer.out.split()[0]
+    job = answer.out.split()[0]
+    assert f"jobman -e kubernetes logs -f {job}" in answer.err
+    return job
 
 
 def command(jobman: Jobman, script: str, *options: str) -> str:

@@ -23,7 +23,7 @@ from jobman.cli.options import (
     Virtual,
     WhatIf,
 )
-from jobman.cli.state import INTERRUPTED, State, emit, misused, parse_parameters, say
+from jobman.cli.state import INTERRUPTED, State, emit, misused, parse_parameters, say, typed
 
 if TYPE_CHECKING:
     from jobman.cli.progress import View
@@ -181,8 +181,8 @@ def _detach(jobs: list[Details]) -> None:
         f"detached; {'the job goes' if len(jobs) == 1 else 'the jobs go'} on",
         "\n".join(
             [
-                *(f"jobman logs -f {job.id}   follow {job.name} again" for job in jobs),
-                f"jobman cancel {names}    end it",
+                *(f"{typed(f'logs -f {job.id}')}   follow {job.name} again" for job in jobs),
+                f"{typed(f'cancel {names}')}    end it",
             ]
         ),
     )

@@ -42,6 +42,11 @@ class Chosen:
     engine = "local"
 
 
+def typed(words: str) -> str:
+    """How a command is typed that is for the same engine."""
+    return f"jobman {words}" if Chosen.engine == "local" else f"jobman -e {Chosen.engine} {words}"
+
+
 class State:
     """The global options."""
 

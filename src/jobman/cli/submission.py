@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 from jobman.cli.calls import Calling, print_found
 from jobman.cli.draft import SOURCE, draft
-from jobman.cli.state import State, emit, misused, say, stop
+from jobman.cli.state import State, emit, misused, say, stop, typed
 from jobman.control.answers import Submission, Submitted
 
 if TYPE_CHECKING:
@@ -113,7 +113,7 @@ def announce(found: list[Submitted]) -> None:
     sys.stdout.flush()
     foretell(found)
     if len(jobs) == 1:
-        say(f"follow it with `jobman logs -f {jobs[0].id}`")
+        say(f"follow it with `{typed(f'logs -f {jobs[0].id}')}`")
 
 
 def foretell(found: list[Submitted], *, also_now: bool = True) -> None:
