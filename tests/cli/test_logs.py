@@ -39,6 +39,15 @@ def test_log_is_another_name(jobman, pair):
     assert jobman("log", "-j", "pair") == jobman("logs", "pair")
 
 
+def test_who_asks_for_what_is_not_there_is_told(jobman, pair):
+    answer = jobman("logs", "pair", "--replica", "middle.0")
+    assert (answer.code, answer.out) == (0, "")
+    assert answer.err.splitlines() == [
+        "jobman: nothing of that is there",
+        "        `jobman details --replicas 0f3a` shows what there is",
+    ]
+
+
 def test_one_copy_needs_no_name(jobman, alone):
     assert jobman("logs", "hello").out == "one\ntwo\n"
 

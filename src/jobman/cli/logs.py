@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from jobman.cli.options import Job, JobName, Output, Utc, a_moment, one_job
-from jobman.cli.state import State, misused
+from jobman.cli.state import State, misused, say, typed
 
 if TYPE_CHECKING:
     from jobman.cli.lines import Printer, Sink
@@ -32,7 +32,9 @@ def logs(
     replica: Annotated[
         str | None,
         typer.Option(
-            "--replica", metavar="N", help="Only of this replica: a number, or a name like train.3."
+            "--replica",
+            metavar="N",
+            help="Only of this replica: a number, or a name like train.3; train.3/1 is one copy of it.",
         ),
     ] = None,
     node: Annotated[str | None, typer.Option("--node", metavar="NODE", help="Only of this node.")] = None,
@@ -73,7 +75,10 @@ def logs(
             return
         alone = no_prefix or is_one_copy(found, task, replica)
         printer = make_printer(Streams(flush=follow), found, alone=alone, timestamps=timestamps, utc=utc)
-        print_lines(lines, printer)
+        if not print_lines(lines, printer) and (task or replica or node):
+            say(
+                "nothing of that is there", f"`{typed(f'details --replicas {found.id}')}` shows what there is"
+            )
 
 
 def is_one_copy(job: Details, task: str | None, replica: str | None) -> bool:
@@ -81,6 +86,8 @@ def is_one_copy(job: Details, task: str | None, replica: str | None) -> bool:
     from jobman.cli.lines import copies_of, has_one_copy
 
     tasks = [one for one in job.tasks if one.kind == "task" and task in (None, one.name, one.unit)]
+    if replica is not None and replica.rpartition("/")[2].isdecimal() and "/" in replica:
+        return True
     if replica is not None and len(tasks) == 1:
         return copies_of(tasks[0]) == 1
     return has_one_copy(job) or (len(tasks) == 1 and tasks[0].replicas == copies_of(tasks[0]) == 1)
@@ -106,13 +113,16 @@ def make_printer(
     )
 
 
-def print_lines(lines: Iterable[LogLine], printer: Printer) -> None:
-    """Print lines as they come, also what is left of unfinished ones when there are no more."""
+def print_lines(lines: Iterable[LogLine], printer: Printer) -> int:
+    """Print lines as they come, also what is left of unfinished ones when there are no more; how many."""
+    count = 0
     try:
         for line in lines:
             printer.write(line)
+            count += 1
     finally:
         printer.finish()
+    return count
 
 
 def _emit(lines: Iterable[LogLine], form: str) -> None:

@@ -359,9 +359,10 @@ def _output_filter(job: FoundJob, filters: Mapping[str, Any]) -> Callable[[Outpu
 
     def wanted(output: Output) -> bool:
         unit = job.unit_of(output.task)
+        named = (str(output.replica), tell.output_key(job, output))
         return (
             task in (None, unit, names.get(unit))
-            and replica in (None, str(output.replica), tell.output_key(job, output))
+            and replica in (None, *named, *(f"{name}/{output.copy}" for name in named))
             and node in (None, output.node)
             and attempt in (None, output.attempt + output.restart)
         )

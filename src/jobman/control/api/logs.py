@@ -44,7 +44,13 @@ class LogsQuery(Query, kw_only=True):
     tail: Annotated[int, msgspec.Meta(ge=0, le=10_000_000, description="The last so many.")] | None = None
     since: Annotated[Moment, msgspec.Meta(description="Written then or later.")] | None = None
     task: Text | None = None
-    replica: Annotated[Text, msgspec.Meta(description="Its key, or its index.")] | None = None
+    replica: (
+        Annotated[
+            Text,
+            msgspec.Meta(description="Its key, or its index; of one copy with its number, as in train.3/1."),
+        ]
+        | None
+    ) = None
     node: Text | None = None
     attempt: Annotated[int, msgspec.Meta(ge=1, le=2**31)] | None = None
     stream: Literal["stdout", "stderr"] | None = None
@@ -239,9 +245,15 @@ def _is_wanted(query: LogsQuery, record: LogRecord) -> bool:
         query.attempt in (None, record.attempt)
         and query.stream in (None, record.stream)
         and query.node in (None, record.node)
-        and query.replica in (None, record.key, record.key.rpartition(".")[2])
+        and (query.replica is None or query.replica in _names_of(record))
         and (query.task is None or _is_of_task(query.task, record.key))
     )
+
+
+def _names_of(record: LogRecord) -> tuple[str, ...]:
+    """How a replica is named, and one copy of it."""
+    short = record.key.rpartition(".")[2]
+    return record.key, short, f"{record.key}/{record.copy}", f"{short}/{record.copy}"
 
 
 def _is_of_task(task: str, key: str) -> bool:
