@@ -42,7 +42,7 @@ test: lint ## lint, then every test; ends with what ran on real components
 	$(PYTEST)
 
 test-fast: $(VENV) ## the tests that are quick and need nothing but Python
-	$(PYTEST) -m "not slow and not component"
+	JOBMAN_TESTS=quick $(PYTEST) -m "not slow and not component"
 
 lint: $(VENV) ## style, types and the layers of the packages
 	$(BIN)/ruff check

@@ -8,9 +8,10 @@ from hypothesis import settings
 pytest_plugins = ["pytester", "tests.components"]
 
 # No test asserts a time, so none has a deadline; where CI is set, the examples are the same in every run.
-settings.register_profile(
-    "house", settings.get_profile("ci" if "CI" in os.environ else "default"), deadline=None
-)
+# The quick run is content with a few of them.
+_USUAL = settings.get_profile("ci" if "CI" in os.environ else "default")
+_MOST = 15 if os.environ.get("JOBMAN_TESTS") == "quick" else _USUAL.max_examples
+settings.register_profile("house", _USUAL, deadline=None, max_examples=_MOST)
 settings.load_profile("house")
 
 # Whoever starts the tests behind a shell's `&` has them ignore Ctrl-C, and so would every command they start.

@@ -150,6 +150,7 @@ def trees(draw):
     return AccountTree([Account(name=name, parent=above) for name, above in zip(names, parents, strict=True)])
 
 
+@pytest.mark.slow
 @given(
     trees(),
     st.lists(
