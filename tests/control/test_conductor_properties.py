@@ -1,6 +1,7 @@
 """Laws of the conductor, over random documents, random outcomes and interruptions at random moments."""
 
 import msgspec
+import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
@@ -12,6 +13,8 @@ from jobman.control.keeping import cleared_record, job_state, replica_record, re
 from jobman.control.states import FINAL
 from jobman.control.store.records import JobRecord
 from tests.control.world import World
+
+pytestmark = pytest.mark.slow
 
 ONE = "resources: {type: node, count: 1}"
 CONDITIONS = st.sampled_from(["success", "failure", "any", "started"])

@@ -20,6 +20,8 @@ from jobman.control.places import Places
 from jobman.version import __version__
 from tests.control.api.world import DOCUMENT, until
 
+pytestmark = pytest.mark.slow
+
 SCRIPTED = Path(__file__).parent / "api" / "scripted_service.py"
 PROGRAM = (str(SCRIPTED),)
 

@@ -21,6 +21,8 @@ from jobman.control.places import Places
 from jobman.control.serving import ServeOptions, idle_seconds, serve
 from tests.control.api.world import DOCUMENT, until
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[2]
 SERVER = """
 import sys

@@ -14,6 +14,8 @@ from jobman.client import Refused
 from jobman.engines.local.kernel import CAPBSET_DROP, prctl
 from tests.crash.machine import Machine, until
 
+pytestmark = pytest.mark.slow
+
 UNREACHABLE = 5
 _DAC_OVERRIDE, _DAC_READ_SEARCH = 1, 2
 

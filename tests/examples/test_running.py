@@ -13,6 +13,7 @@ from tests.examples.laptop import Laptop
 from tests.examples.seen import lines_of
 from tests.examples.test_examples import EXAMPLES, FILES
 
+pytestmark = pytest.mark.slow
 _COMMANDS = re.compile(r"^\$ jobman run (.*)$", re.MULTILINE)
 
 
@@ -178,9 +179,7 @@ def test_every_example_is_run():
     assert {run.file for run in RUNS} == {path.stem for path in FILES}
 
 
-@pytest.mark.parametrize(
-    "run", [*QUICK, *(pytest.param(run, marks=pytest.mark.slow) for run in SLOW)], ids=str
-)
+@pytest.mark.parametrize("run", RUNS, ids=str)
 def test_an_example_does_what_it_shows(run: Run, laptop: Laptop, tmp_path: Path):
     options = shlex.split(run.with_.format(folder=tmp_path))
     answer = laptop.jobman("run", *options, str(EXAMPLES / f"{run.file}.yaml"), cwd=tmp_path)

@@ -28,6 +28,8 @@ from tests.sched.clusters import (
     whole,
 )
 
+pytestmark = pytest.mark.slow
+
 QUIET = ("submit", "submit", "submit", "end", "withdraw", "passing")
 """What happens on a day without trouble."""
 TROUBLE = (*QUIET, "submit", "node", "maintenance", "unblock")

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[2]
 FOUND = ROOT / "tests" / "fixtures" / "fuzz"
 NAMES = sorted(path.stem for path in FOUND.glob("*.yaml"))

@@ -25,6 +25,8 @@ from jobman.spec.suggest import closest, distance
 from jobman.spec.yaml import compose
 from tests.spec import strategies as some
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[2]
 EXAMPLES = [path.read_text(encoding="utf-8") for path in sorted((ROOT / "examples").glob("*.yaml"))]
 WORDS = ["tasks", "command", "resources", "{{a}}", "version: 1\n", "&a ", "*a", "<<: "]

@@ -20,6 +20,8 @@ from jobman.cli.top.screen import Top
 from jobman.client import Client, Refused, Unreachable
 from jobman.control.answers import Details, Estimate, Event, Failure, Job, Node, Page, Status, Task, Why
 
+pytestmark = pytest.mark.slow
+
 FAR = time.time() + 400 * 86_400
 
 

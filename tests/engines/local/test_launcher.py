@@ -16,6 +16,8 @@ from jobman.engines.local.trees import Process, facts, process_alive, send
 from jobman.engines.local.wire import EARLIER, Request, address, line
 from tests.engines.local.workshop import MODULE, Workshop, eventually, is_stopped, kill
 
+pytestmark = pytest.mark.slow
+
 UNTIL_GO = "echo run >> runs; touch ready; while [ ! -e go ]; do sleep 0.02; done"
 BUSY = "i=0; while [ $i -lt 50000 ]; do i=$((i+1)); done"
 DAEMON = "(setsid sh -c 'echo $$ > daemon; exec sleep 1000' >/dev/null 2>&1 &)"

@@ -13,6 +13,8 @@ from jobman.engines.local.limits import CAPABILITIES
 from jobman.engines.local.wire import Request
 from tests.engines.local.workshop import Workshop, eventually, kill, opened
 
+pytestmark = pytest.mark.slow
+
 root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can become somebody else")
 NOBODY = 65534
 MI = 1 << 20

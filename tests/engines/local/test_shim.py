@@ -16,6 +16,8 @@ from jobman.engines.local.trees import MARKER, process_alive
 from jobman.engines.local.wire import Request
 from tests.engines.local.workshop import PATH, Workshop, eventually, is_stopped
 
+pytestmark = pytest.mark.slow
+
 SEEN = (sys.executable, "-S", "-E", "-c", "import sys, json; print(json.dumps(sys.argv[1:]))")
 DAEMON = "(setsid sh -c 'echo $$ > daemon; exec sleep 1000' >/dev/null 2>&1 &)"
 
