@@ -14,10 +14,10 @@ from typing import Any, NoReturn
 from jobman.client import direct_answers as tell
 from jobman.client.client import Client, Filters
 from jobman.client.direct_loop import LoopThread, as_failures
-from jobman.client.direct_submission import Prepared, again, fingerprint, job_id, prepare, read
+from jobman.client.direct_submission import Prepared, fingerprint, job_id, prepare, read
 from jobman.client.failures import Refused
 from jobman.client.link import Link
-from jobman.control.admission import plain
+from jobman.control.admission import plain, submitted_again
 from jobman.control.answers import (
     Attempt,
     Copy,
@@ -113,7 +113,8 @@ class DirectClient(Client):
         if submission.rerun_of is not None:
             earlier = await self._one(submission.rerun_of)
             text = unpacked(earlier.anchor.metadata.annotations.get(PLAN, ""))
-            submission = again(submission, earlier.document, text, earlier.options)
+            options = earlier.options
+            submission = submitted_again(submission, earlier.document, text, options, options.get("cwd"))
         plans, warnings = read(submission)
         namespace = self._direct.api.namespace
         prepared = prepare(

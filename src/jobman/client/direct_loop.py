@@ -121,16 +121,7 @@ def as_failures() -> Iterator[None]:
     try:
         yield
     except Refusal as refusal:
-        raise Refused(
-            refusal.status,
-            Failure(
-                code=refusal.code,
-                message=refusal.message,
-                advice=refusal.advice,
-                exit=refusal.exit_code,
-                problems=refusal.problems,
-            ),
-        ) from refusal
+        raise Refused(refusal.status, refusal.failure()) from refusal
     except KubernetesError as error:
         if error.exit_code == UNREACHABLE:
             raise Unreachable(error.message, error.advice) from error

@@ -12,9 +12,8 @@ import msgspec
 
 from jobman.client.failures import Refused as NotHere
 from jobman.control import answers
-from jobman.control.admission import SettingsShelf, read_plans, renamed
+from jobman.control.admission import SettingsShelf, flavor_of, name_from, read_plans, refuse, renamed, told
 from jobman.control.refusals import Refusal
-from jobman.engines.base import Refused
 from jobman.engines.kubernetes import names
 from jobman.engines.kubernetes.compile import CannotCompile, Compiled, Target, compile_plan
 from jobman.engines.kubernetes.driving import needs_driver
@@ -24,7 +23,7 @@ from jobman.engines.kubernetes.staging import files_at_hand
 from jobman.plan.model import Plan
 from jobman.spec.problems import Problem
 
-_MOST_TOLD = 5
+_ENGINE = "kubernetes"
 _NOT_HERE = {
     "virtual": ("--virtual", "nodes of a cluster are real; leave it out"),
     "no_container": ("--no-container", "pods are containers; leave it out"),
@@ -54,7 +53,7 @@ class Prepared(msgspec.Struct, frozen=True, kw_only=True):
             owner=self.owner,
             state="waiting",
             held=self.held,
-            flavor=_flavor(self.plan),
+            flavor=flavor_of(self.plan),
             labels=self.plan.labels,
             submitted_at=time.time(),
             counts={"waiting": sum(unit.replicas for unit in tasks)},
@@ -106,20 +105,19 @@ def _prepared(
         document=submission.document,
         files=files_at_hand(plan, folder),
     )
-    if found := refusals(plan, target):
-        _refuse(found)
+    refuse(refusals(plan, target), _ENGINE)
     if found := needs_driver(plan, target):
-        said = "; ".join(map(_words, found[:_MOST_TOLD]))
         raise Refusal(
             "cannot",
-            f"a cluster alone cannot drive this job: {said}",
+            f"a cluster alone cannot drive this job: {told(found)}",
             "run it on a jobman service, or submit its tasks as jobs of their own",
         )
     try:
         compiled = compile_plan(plan, target)
     except CannotCompile as error:
-        _refuse(error.refused)
-    name = plan.name or _name_from(submission.file, plan)
+        refuse(error.refused, _ENGINE)
+        raise
+    name = plan.name or name_from(submission.file, plan)
     _mark(compiled, {OPTIONS: _options(submission, name), FINGERPRINT: print_of_it})
     if submission.hold:
         _hold(compiled)
@@ -127,20 +125,6 @@ def _prepared(
         names.HOLD in each["metadata"]["annotations"] for units in compiled.units.values() for each in units
     )
     return Prepared(id=id_, name=name, plan=plan, compiled=compiled, owner=owner, held=is_held)
-
-
-def _refuse(refused: Sequence[Refused]) -> Any:
-    said = "; ".join(map(_words, refused[:_MOST_TOLD]))
-    raise Refusal(
-        "cannot",
-        f"the kubernetes engine cannot do what is asked: {said}",
-        "`jobman features` lists what each engine can do",
-    )
-
-
-def _words(refused: Refused) -> str:
-    who = ", ".join(refused.units[:3]) or "the document"
-    return f"{refused.feature} ({who}): {refused.note}"
 
 
 def _mark(compiled: Compiled, annotations: Mapping[str, str]) -> None:
@@ -163,31 +147,3 @@ def _options(submission: answers.Submission, name: str) -> str:
     if submission.name:
         options["given_name"] = submission.name
     return msgspec.json.encode(options).decode()
-
-
-def again(
-    submission: answers.Submission, document: str, plan: str, options: Mapping[str, Any]
-) -> answers.Submission:
-    """The submission of an earlier job's document."""
-    return msgspec.structs.replace(
-        submission,
-        document=document,
-        plan=None if document else plan,
-        file=options.get("file", "-"),
-        parameters={**options.get("parameters", {}), **submission.parameters},
-        settings=submission.settings or options.get("settings"),
-        name=submission.name or options.get("given_name"),
-        cwd=options.get("cwd"),
-    )
-
-
-def _name_from(file: str, plan: Plan) -> str:
-    """A name for a document that has none: its file's, or its first task's."""
-    stem = file.rsplit("/", 1)[-1].rsplit(".", 1)[0]
-    usable = "".join(letter if letter.isalnum() or letter in "-_." else "-" for letter in stem).strip("-_.")
-    return usable[:63] or plan.units[0].name
-
-
-def _flavor(plan: Plan) -> str | None:
-    parts = (part for unit in plan.units for parts in unit.alternatives for part in parts)
-    return next((part.flavor.name for part in parts if part.flavor is not None), None)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from math import ceil
 from pathlib import Path
@@ -148,6 +148,35 @@ def _given(text: str) -> Plan:
         raise Refusal("bad-document", str(error), "send the plan as `Plan.to_json` gives it") from error
 
 
+def submitted_again(
+    submission: Submission, document: str, plan: str, options: Mapping[str, Any], cwd: str | None
+) -> Submission:
+    """The submission of an earlier job's document, with what its author said beside it."""
+    return msgspec.structs.replace(
+        submission,
+        document=document,
+        plan=None if document else plan,
+        file=options.get("file", "-"),
+        parameters={**options.get("parameters", {}), **submission.parameters},
+        settings=submission.settings or options.get("settings"),
+        name=submission.name or options.get("given_name"),
+        cwd=cwd,
+    )
+
+
+def name_from(file: str, plan: Plan) -> str:
+    """A name for a document that has none: its file's, or its first task's."""
+    stem = file.rsplit("/", 1)[-1].rsplit(".", 1)[0]
+    usable = "".join(letter if letter.isalnum() or letter in "-_." else "-" for letter in stem).strip("-_.")
+    return usable[:63] or plan.units[0].name
+
+
+def flavor_of(plan: Plan) -> str | None:
+    """The flavor its first task asks for."""
+    parts = (part for unit in plan.units for parts in unit.alternatives for part in parts)
+    return next((part.flavor.name for part in parts if part.flavor is not None), None)
+
+
 def renamed(plans: list[Plan], name: str) -> list[Plan]:
     if len(plans) > 1:
         raise Refusal(
@@ -227,18 +256,22 @@ def refuse_misfits(plan: Plan, fitting: Fitting, host: Host) -> None:
 
 def refuse_features(plan: Plan, host: Host, *, no_container: bool) -> None:
     """Refuse a plan that asks for what the engine cannot do."""
-    refuse(host.refusals(plan, no_container=no_container), host)
+    refuse(host.refusals(plan, no_container=no_container), host.name)
 
 
-def refuse(refused: Sequence[Refused], host: Host) -> None:
+def refuse(refused: Sequence[Refused], engine: str) -> None:
     """Refuse what an engine does not do, if there is any of it."""
     if refused:
-        said = "; ".join(map(_words, refused[:5]))
         raise Refusal(
             "cannot",
-            f"the {host.name} engine cannot do what is asked: {said}",
+            f"the {engine} engine cannot do what is asked: {told(refused)}",
             "`jobman features` lists what each engine can do",
         )
+
+
+def told(refused: Sequence[Refused]) -> str:
+    """The first of what cannot be had: what, who asked for it, and why not."""
+    return "; ".join(map(_words, refused[:5]))
 
 
 def _words(refused: Refused) -> str:

@@ -14,10 +14,13 @@ from jobman.control.admission import (
     Fitting,
     Reader,
     SettingsShelf,
+    flavor_of,
+    name_from,
     refuse,
     refuse_features,
     refuse_misfits,
     renamed,
+    submitted_again,
     with_limit,
 )
 from jobman.control.refusals import Refusal
@@ -70,7 +73,7 @@ class Intake:
         fitting = self._fit(plans, submission)
         if account is not None:
             for plan in plans:
-                refuse(self._host.refusals_for(plan, account), self._host)
+                refuse(self._host.refusals_for(plan, account), self._host.name)
         return Admitted(
             submission=submission,
             plans=plans,
@@ -111,14 +114,7 @@ class Intake:
         options = record.options
         document, plan = kept
         again = msgspec.structs.replace(
-            submission,
-            document=document,
-            plan=None if document else plan.decode(),
-            file=options.get("file", "-"),
-            parameters={**options.get("parameters", {}), **submission.parameters},
-            settings=submission.settings or options.get("settings"),
-            name=submission.name or options.get("given_name"),
-            cwd=record.cwd,
+            submitted_again(submission, document, plan.decode(), options, record.cwd),
             virtual=submission.virtual or options.get("virtual"),
             no_container=submission.no_container or options.get("no_container", False),
         )
@@ -144,13 +140,13 @@ class Intake:
         return JobRecord(
             id=secrets.token_hex(6),
             number=0,
-            name=plan.name or _name_from(submission.file, plan),
+            name=plan.name or name_from(submission.file, plan),
             owner=owner,
             submitted_at=now,
             queue=plan.queue,
             priority=admitted.settings.priority(plan.policies.priority),
             account=plan.account,
-            flavor=_flavor(plan),
+            flavor=flavor_of(plan),
             labels=plan.labels,
             document=submission.document,
             plan=plan.to_json(),
@@ -180,16 +176,3 @@ def _options(submission: answers.Submission, plan: Plan, admitted: Admitted) -> 
     if admitted.account is not None:
         options["account"] = msgspec.to_builtins(admitted.account)
     return options
-
-
-def _name_from(file: str, plan: Plan) -> str:
-    """A name for a document that has none: its file's, or its first task's."""
-    stem = file.rsplit("/", 1)[-1].rsplit(".", 1)[0]
-    usable = "".join(letter if letter.isalnum() or letter in "-_." else "-" for letter in stem).strip("-_.")
-    return usable[:63] or plan.units[0].name
-
-
-def _flavor(plan: Plan) -> str | None:
-    """The flavor its first task asks for."""
-    parts = (part for unit in plan.units for parts in unit.alternatives for part in parts)
-    return next((part.flavor.name for part in parts if part.flavor is not None), None)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from jobman.control.answers import Failure
+
 # code: (HTTP status, exit code of the command line)
 CODES: dict[str, tuple[int, int]] = {
     "bad-request": (400, 2),
@@ -55,6 +57,18 @@ class Refusal(Exception):
         self.problems = problems or []
         self.largest = largest
         """Where too much was asked for: the most that would be given."""
+
+    def failure(self, request: str = "") -> Failure:
+        """As it is told."""
+        return Failure(
+            code=self.code,
+            message=self.message,
+            advice=self.advice,
+            exit=self.exit_code,
+            problems=self.problems,
+            largest=self.largest,
+            request=request,
+        )
 
     @property
     def status(self) -> int:

@@ -13,7 +13,6 @@ from typing import Any, Literal, NamedTuple
 
 import msgspec
 
-from jobman.control.answers import Failure
 from jobman.control.api.call import Call, Desk
 from jobman.control.api.identity import Caller
 from jobman.control.api.query import decoder_of, parse_query
@@ -196,17 +195,7 @@ async def send_failure(
 
 def failure_of(refusal: Refusal, request: str) -> bytes:
     """The body that tells of a refusal."""
-    return _encode(
-        Failure(
-            code=refusal.code,
-            message=refusal.message,
-            advice=refusal.advice,
-            exit=refusal.exit_code,
-            problems=refusal.problems,
-            largest=refusal.largest,
-            request=request,
-        )
-    )
+    return _encode(refusal.failure(request))
 
 
 async def read_body(scope: Scope, receive: Receive) -> bytes:
