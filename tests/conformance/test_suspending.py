@@ -1,5 +1,7 @@
 """Suspending: what a hold does to work that runs."""
 
+from pathlib import Path
+
 import pytest
 
 from tests.conformance.engines import Engine
@@ -25,10 +27,12 @@ def test_a_frozen_copy_stands_still_and_goes_on_where_it_was(engine: Engine) -> 
         version: 1
         suspend: freeze
         tasks:
-        - {name: work, command: [sh, -c, "until test -e go; do sleep 0.02; done; echo gone on"]}
+        - name: work
+          command: [sh, -c, "until test -e go; do echo . >> beats; sleep 0.02; done; echo gone on"]
     """)
     job.until("work.0 started")
     job.hold()
+    until_it_stands_still(engine, engine.folder / "beats")
     (engine.folder / "go").touch()
     let_time_pass(engine, "0.3")
     held = job.look()
@@ -76,6 +80,18 @@ def test_time_stands_still_for_a_frozen_copy(engine: Engine) -> None:
     outcome = job.wait()
     assert outcome.state == "succeeded"
     assert outcome.lines() == ["done"]
+
+
+def until_it_stands_still(engine: Engine, beats: Path) -> None:
+    """A hold is kept when it is answered and reaches the processes a moment later."""
+    before = None
+    for _ in range(40):
+        let_time_pass(engine, "0.3")
+        now = beats.read_text() if beats.exists() else ""
+        if now == before:
+            return
+        before = now
+    raise AssertionError("the copy goes on although its job is held")
 
 
 def let_time_pass(engine: Engine, seconds: str) -> None:
