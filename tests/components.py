@@ -12,6 +12,8 @@ import pytest
 from lab.components import Component, State, discover, state
 
 PROPERTY = "component"
+_FOR_ANY_CLUSTER = ("tests/engines/kubernetes/", "tests/client/")
+_FOR_THE_LAB = ("tests/engines/kubernetes/managed/", "tests/client/driving/")
 
 
 class Components:
@@ -46,6 +48,8 @@ class Components:
             here = self.state(self.known[name])
             if not here.ready:
                 pytest.skip(here.reason)
+            if name == "kubernetes" and is_own_cluster() and not _is_for_any_cluster(item):
+                pytest.skip("it needs the cluster of the lab, and not one of your own")
             os.environ.update(here.environment)
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
@@ -81,6 +85,18 @@ class Components:
         return f"not run: {reasons or self.state(component).reason or 'no selected test asks for it'}"
 
 
+def is_own_cluster() -> bool:
+    """Whether somebody wants the tests of clusters to be run on another than the lab's."""
+    return bool(os.environ.get("JOBMAN_TEST_KUBECONFIG")) or os.environ.get("JOBMAN_TEST_CLUSTER") == "own"
+
+
+def _is_for_any_cluster(item: pytest.Item) -> bool:
+    """Whether a test needs nothing but a namespace: no users, nodes or settings of the lab."""
+    place = item.nodeid.partition("::")[0]
+    is_there = place.startswith(_FOR_ANY_CLUSTER) and not place.startswith(_FOR_THE_LAB)
+    return is_there and item.get_closest_marker("lab") is None
+
+
 def _ran(report: pytest.TestReport) -> bool:
     """Whether the test met its component: its body was run, or it broke on the way there."""
     if report.when == "call":
@@ -100,4 +116,5 @@ def _tests(number: int) -> str:
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "component(name): needs this real component of lab/")
+    config.addinivalue_line("markers", "lab: needs the lab's own cluster, with its users and nodes")
     config.pluginmanager.register(Components(config.rootpath / "lab"), "components")

@@ -56,6 +56,18 @@ def test_nodes_say_how_much_is_in_use(jobman, four_nodes):
     assert jobman("nodes", "-o", "json").data["items"][3]["state"] == "down"
 
 
+def test_nodes_say_what_others_use_of_them(jobman, service):
+    service.nodes = [
+        Node(name="n1", amounts={"core": 8}, used={"core": 3.5}, foreign={"core": 1.5}),
+        Node(name="n2", state="suspect", reason="it does not answer", amounts={"core": 8}),
+    ]
+    assert jobman("nodes").out.splitlines() == [
+        "node  state    load        cores  others     reason",
+        "n1    up       ████░░░░░░  3.5/8  1.5 cores",
+        "n2    suspect  ░░░░░░░░░░    0/8             it does not answer",
+    ]
+
+
 def test_in_80_columns_figures_stay_and_what_tells_least_goes(jobman, four_nodes, monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
     lines = jobman("nodes").out.splitlines()

@@ -110,6 +110,12 @@ def test_the_image_of_the_settings_is_used_where_a_document_names_none(jobman, w
     assert job["spec"]["template"]["spec"]["containers"][0]["image"] == "b:2"
 
 
+def test_the_prefix_of_the_settings_stands_before_an_image_without_a_registry(jobman, write):
+    settings = write("image_prefix: harbor.example.org/lab/\n", "settings.yaml")
+    (job,) = objects(jobman("-s", settings, "render", "-e", "kubernetes", write(HELLO)))
+    assert job["spec"]["template"]["spec"]["containers"][0]["image"] == "harbor.example.org/lab/a:1"
+
+
 def test_json_is_a_list_that_kubectl_takes(render, write):
     name = write(TWO)
     data = render(name, "-o", "json").data

@@ -217,6 +217,18 @@ def test_a_wrong_use_ends_with_2(jobman, service, arguments):
     assert (answer.code, answer.out) == (2, "")
 
 
+def test_a_job_that_is_there_is_gone_on_with(jobman, service):
+    service.add(make_job("echo"), Script([line("one", "echo.0")]))
+    assert jobman("run", "-q", "--resume", "echo").out == "one\n"
+
+
+@pytest.mark.parametrize("more", [("job.yaml",), ("--", "true")])
+def test_who_goes_on_with_a_job_gives_no_other(jobman, service, more):
+    answer = jobman("run", "--resume", "echo", *more)
+    assert (answer.code, answer.out) == (2, "")
+    assert "--resume" in answer.err
+
+
 def test_an_engine_that_is_not_built_ends_with_4(jobman, service):
     assert jobman("run", "--engine", "slurm", "--", "true").code == 4
 

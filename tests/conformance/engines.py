@@ -12,7 +12,9 @@ from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 from jobman.control.answers import Attempt, Details, Event, LogLine, Replica, Why
-from tests.conformance.local import PATIENCE, open_local
+from tests.conformance.kubernetes import open_direct
+from tests.conformance.local import open_local
+from tests.conformance.managed import open_managed
 from tests.conformance.outcome import Outcome
 
 
@@ -21,13 +23,13 @@ class Handle(Protocol):
 
     id: str
 
-    def wait(self, timeout: float = PATIENCE) -> Outcome:
+    def wait(self, timeout: float | None = None) -> Outcome:
         """Wait for its end."""
 
-    def until(self, *moments: str, timeout: float = PATIENCE) -> Outcome:
+    def until(self, *moments: str, timeout: float | None = None) -> Outcome:
         """Wait until these moments have come, in this order."""
 
-    def until_line(self, text: str, timeout: float = PATIENCE) -> Outcome:
+    def until_line(self, text: str, timeout: float | None = None) -> Outcome:
         """Wait until a copy has written this line."""
 
     def look(self) -> Outcome:
@@ -77,7 +79,7 @@ class Engine(Protocol):
         parameters: Mapping[str, object] | None = None,
         virtual: str | None = None,
         files: Mapping[str, str] | None = None,
-        timeout: float = PATIENCE,
+        timeout: float | None = None,
         **options: Any,
     ) -> Outcome:
         """Submit a document and wait for its end."""
@@ -100,10 +102,18 @@ class Site(Protocol):
 
 
 class Opening(NamedTuple):
-    """How to come by an engine; `component` is the part of the lab it needs."""
+    """How to come by an engine, and the table of features that it keeps to.
+
+    `component` is the part of the lab it needs.
+    """
 
     open: Callable[[Path], AbstractContextManager[Site]]
+    table: str
     component: str | None = None
 
 
-ENGINES: dict[str, Opening] = {"local": Opening(open_local)}
+ENGINES: dict[str, Opening] = {
+    "local": Opening(open_local, "local"),
+    "kubernetes-direct": Opening(open_direct, "kubernetes", component="kubernetes"),
+    "kubernetes-managed": Opening(open_managed, "kubernetes-managed", component="kubernetes"),
+}

@@ -15,20 +15,20 @@ from typing import Any
 from unittest import mock
 
 from jobman.api import loads
-from jobman.client import Client, Refused
-from jobman.control.answers import FINAL_STATES, Attempt, Details, Event, LogLine, Replica, Submission, Why
+from jobman.client import Client
+from jobman.control.answers import Submission
 from jobman.control.embedded import wait_until_gone
 from jobman.control.places import Places
 from jobman.engines.local.wire import Request, address, line
 from jobman.plan.model import Plan
-from tests.conformance.outcome import Outcome, have_come
+from tests.conformance.handle import JobHandle
+from tests.conformance.outcome import Outcome
 from tests.conformance.promises import keep_promise
 from tests.conformance.site import SETTINGS, TEXT
 
 PATIENCE = 30.0
 """Seconds after which what a scenario waits for is not expected to happen any more."""
 _PAUSE = 0.02
-_OVER = (*FINAL_STATES, "skipped")
 
 
 @contextmanager
@@ -78,7 +78,7 @@ class Local:
     def __init__(self, site: LocalSite, folder: Path) -> None:
         self.folder = folder
         self._site = site
-        self._jobs: list[LocalHandle] = []
+        self._jobs: list[JobHandle] = []
 
     def submit(
         self,
@@ -88,7 +88,7 @@ class Local:
         virtual: str | None = None,
         files: Mapping[str, str] | None = None,
         **options: Any,
-    ) -> LocalHandle:
+    ) -> JobHandle:
         for name, content in (files or {}).items():
             (self.folder / name).parent.mkdir(parents=True, exist_ok=True)
             (self.folder / name).write_text(content)
@@ -97,10 +97,10 @@ class Local:
         (handle,) = self._submit(plan, document, parameters=given, virtual=virtual, **options)
         return handle
 
-    def submit_all(self, document: str, **options: Any) -> list[LocalHandle]:
+    def submit_all(self, document: str, **options: Any) -> list[JobHandle]:
         return self._submit(None, document, **options)
 
-    def run(self, document: str, *, timeout: float = PATIENCE, **options: Any) -> Outcome:
+    def run(self, document: str, *, timeout: float | None = None, **options: Any) -> Outcome:
         return self.submit(document, **options).wait(timeout)
 
     def _submit(
@@ -110,7 +110,7 @@ class Local:
         *,
         environment: Mapping[str, str] | None = None,
         **options: Any,
-    ) -> list[LocalHandle]:
+    ) -> list[JobHandle]:
         submission = Submission(
             document=dedent(document),
             file="scenario.yaml",
@@ -123,7 +123,9 @@ class Local:
             submitted = self._site.client.submit(submission)
         else:
             submitted = keep_promise(self.name, plan, lambda: self._site.client.submit(submission))
-        handles = [LocalHandle(self._site.client, job.id) for job in submitted.jobs]
+        handles = [
+            JobHandle(self._site.client, job.id, patience=PATIENCE, pause=_PAUSE) for job in submitted.jobs
+        ]
         self._jobs += handles
         return handles
 
@@ -157,96 +159,6 @@ class Local:
         used = {node.name: node.used for node in self._site.client.nodes() if any(node.used.values())}
         found = [f"a job left processes: {left}"] if left else []
         return open_ends + found + ([f"a job holds resources after its end: {used}"] if used else [])
-
-
-class LocalHandle:
-    """A job of the embedded service."""
-
-    def __init__(self, client: Client, job: str) -> None:
-        self._client = client
-        self.id = job
-
-    def wait(self, timeout: float = PATIENCE) -> Outcome:
-        return self._until("it does not end", lambda: self._is_over, timeout)
-
-    def end(self) -> None:
-        """Whatever it waits for, it need not any more."""
-        with suppress(Refused):
-            self.cancel()
-            for gate in self.details().gates:
-                self.open_gate(gate)
-            self.release()
-        self.wait()
-
-    def unfinished(self) -> list[str]:
-        """Replicas of a job that is over, and are not."""
-        return [
-            f"{replica.key} is {replica.state}" for replica in self.replicas() if replica.state not in _OVER
-        ]
-
-    def until(self, *moments: str, timeout: float = PATIENCE) -> Outcome:
-        return self._until(f"{moments} do not come", lambda: have_come(moments, self.events()), timeout)
-
-    def until_line(self, text: str, timeout: float = PATIENCE) -> Outcome:
-        return self._until(
-            f"{text!r} is not written", lambda: any(line.text == text for line in self.logs()), timeout
-        )
-
-    def _until(self, trouble: str, has_come: Callable[[], bool], timeout: float) -> Outcome:
-        deadline = time.monotonic() + timeout
-        while True:
-            is_last_look = self._is_over or time.monotonic() > deadline
-            if has_come():
-                return self.look()
-            if is_last_look:
-                raise AssertionError(f"{trouble}: {self.why()}\n{self.look()}")
-            time.sleep(_PAUSE)
-
-    @property
-    def _is_over(self) -> bool:
-        return self.details().state in FINAL_STATES
-
-    def look(self) -> Outcome:
-        return Outcome(
-            job=self.details(),
-            all_replicas=tuple(self.replicas()),
-            all_attempts=tuple(self.attempts()),
-            events=tuple(self.events()),
-            log=tuple(self.logs()),
-        )
-
-    def cancel(self) -> None:
-        self._client.cancel(self.id)
-
-    def hold(self) -> None:
-        self._client.hold(self.id)
-
-    def release(self) -> None:
-        self._client.release(self.id)
-
-    def open_gate(self, gate: str) -> None:
-        self._client.open_gate(self.id, gate)
-
-    def extend(self, seconds: float, task: str | None = None) -> None:
-        self._client.extend(self.id, seconds, task)
-
-    def why(self) -> Why:
-        return self._client.why(self.id)
-
-    def logs(self, **filters: Any) -> Iterator[LogLine]:
-        return self._client.logs(self.id, **filters)
-
-    def events(self) -> Iterator[Event]:
-        return self._client.events(self.id)
-
-    def replicas(self) -> Iterator[Replica]:
-        return self._client.replicas(self.id)
-
-    def attempts(self) -> Iterator[Attempt]:
-        return self._client.attempts(self.id)
-
-    def details(self) -> Details:
-        return self._client.details(self.id)
 
 
 def _shut_launcher(path: Path) -> None:

@@ -11,6 +11,7 @@ import pytest
 
 from jobman.api import loads
 from jobman.engines.matrix import MATRIX
+from tests.conformance.differences import DIFFERENCES
 from tests.conformance.engines import ENGINES
 from tests.conformance.site import SETTINGS
 
@@ -42,16 +43,31 @@ def used() -> dict[str, str]:
 
 @pytest.mark.parametrize("name", ENGINES)
 def test_every_feature_of_an_engine_is_used_in_a_scenario(name: str) -> None:
-    offered = {feature for feature, support in MATRIX[name].items() if support.how != "refused"}
+    table = MATRIX[ENGINES[name].table]
+    offered = {feature for feature, support in table.items() if support.how != "refused"}
     assert offered - used().keys() == UNUSED.keys() & offered
 
 
 def test_every_refused_feature_is_asked_for_in_a_scenario() -> None:
+    tables = {opening.table for opening in ENGINES.values()}
     refused = {
-        feature for name in ENGINES for feature, support in MATRIX[name].items() if support.how == "refused"
+        feature for name in tables for feature, support in MATRIX[name].items() if support.how == "refused"
     }
     assert refused - used().keys() == set()
 
 
 def test_there_are_scenarios_enough() -> None:
     assert len(list(documents())) >= 70
+
+
+@pytest.mark.parametrize("name", DIFFERENCES)
+def test_every_difference_is_of_a_scenario_there_is(name: str) -> None:
+    assert name in ENGINES
+    scenarios = {
+        node.name
+        for file in HERE.glob("test_*.py")
+        for node in ast.walk(ast.parse(file.read_text()))
+        if isinstance(node, ast.FunctionDef)
+    }
+    assert {known.partition("[")[0] for known in DIFFERENCES[name]} <= scenarios
+    assert all(bool(known.why) is not bool(known.says) for known in DIFFERENCES[name].values())

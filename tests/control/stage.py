@@ -46,7 +46,7 @@ class Clock:
 class Actors(MemoryEngine):
     """Plays attempts by the clock of the stage; who plays without an end is ended by the test."""
 
-    def __init__(self, clock, script=None, nodes=1, cores=4, labels=(), lasting=0.0):
+    def __init__(self, clock, script=None, nodes=1, cores=4, labels=(), lasting=0.0, news=()):
         super().__init__(script or (lambda _order: Play(seconds=None)))
         self._nodes = [
             ClusterNode(
@@ -60,8 +60,15 @@ class Actors(MemoryEngine):
         self.now_playing: dict[base.Address, base.Order] = {}
         self.lasting = lasting
         """Seconds that an attempt goes on after it was asked to stop."""
+        self.news = news
+        """What it has to say of its nodes from the beginning."""
         self._ends: list[tuple[float, int, base.Address, str, int]] = []
         self._count = count()
+
+    async def recover(self, orders):
+        await super().recover(orders)
+        if self.news:
+            self.nodes_changed(*self.news)
 
     def _play(self, order):
         play = self._script(order)

@@ -13,11 +13,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jobman.control import failpoints, retention
-from jobman.control.failpoints import parsed
+from jobman.control import retention
 from jobman.control.retention import Retention, Rule, overdue
 from jobman.control.store.errors import Fenced
 from jobman.control.store.outputs import KeptOutput
+from jobman.engines import failpoints
+from jobman.engines.failpoints import parsed
 from tests.control.store.builders import NOON, attempt, changes, event, job, log, replica, slice_of
 
 DAY = 86400.0

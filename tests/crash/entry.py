@@ -13,7 +13,8 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from jobman.control import failpoints, serving
+from jobman.control import serving
+from jobman.engines import failpoints
 
 if TYPE_CHECKING:
     from jobman.control.director import Director

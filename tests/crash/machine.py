@@ -14,9 +14,9 @@ import pytest
 from jobman.client import Client, Unreachable
 from jobman.control.answers import FINAL_STATES, Attempt, Details, Job, Submission
 from jobman.control.embedded import ensure_service, wait_until_gone
-from jobman.control.failpoints import VARIABLE
 from jobman.control.places import Places
 from jobman.control.store.store import Store
+from jobman.engines.failpoints import VARIABLE
 from jobman.engines.local.trees import Process, process_alive
 from tests.control.conftest import new_postgres
 from tests.crash.entry import ARMED, DATABASE

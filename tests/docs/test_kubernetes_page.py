@@ -34,6 +34,9 @@ LABELS = {
     names.REPLICA,
     names.NODE,
     names.ALLOCATION,
+    names.KEY,
+    names.ATTEMPT,
+    names.PART,
 }
 NO_KEYS = {names.PREFIX, names.GATE}
 

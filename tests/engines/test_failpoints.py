@@ -8,8 +8,8 @@ import sys
 
 import pytest
 
-from jobman.control import failpoints
-from jobman.control.failpoints import failpoint, parsed
+from jobman.engines import failpoints
+from jobman.engines.failpoints import failpoint, parsed
 
 
 def hits(monkeypatch, text, times, name="a.point"):
@@ -42,7 +42,7 @@ def test_a_point_fails_when_it_was_said(monkeypatch, text, expected):
 
 def test_a_process_is_killed_at_the_point():
     program = (
-        "from jobman.control.failpoints import *\nfor n in range(5): print(n, flush=True); failpoint('x')"
+        "from jobman.engines.failpoints import *\nfor n in range(5): print(n, flush=True); failpoint('x')"
     )
     environment = {**os.environ, "JOBMAN_FAILPOINTS": "x=kill@3"}
     done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True)

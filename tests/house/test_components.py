@@ -148,7 +148,9 @@ def test_the_scripts_of_the_lab_keep_the_contract(component):
 
 
 def test_the_lab_has_the_components_that_tests_ask_for_today():
-    assert {"bash", "fish", "libyaml", "podman", "postgres", "slurm", "zsh"} <= set(discover(FOLDER))
+    assert {"bash", "fish", "libyaml", "podman", "postgres", "registry", "slurm", "zsh"} <= set(
+        discover(FOLDER)
+    )
 
 
 @pytest.mark.parametrize(

@@ -6,13 +6,14 @@ import os
 import sys
 from typing import TYPE_CHECKING, NoReturn
 
-from jobman.cli.state import INTERRUPTED, Chosen, ExitCode, emit, say
+from jobman.cli.state import INTERRUPTED, Chosen, ExitCode, emit, say, stop
 from jobman.client import Client, Refused, Unreachable
 
 if TYPE_CHECKING:
     from types import TracebackType
 
     from jobman.control.answers import Failure
+    from jobman.settings.kubernetes import Cluster
 
 
 class Calling:
@@ -60,7 +61,20 @@ def _direct() -> Client:
             raise
         say("the kubernetes engine needs the package httpx", "pip install 'jobman[kubernetes]'")
         raise SystemExit(ExitCode.UNABLE) from None
-    return DirectClient()
+    cluster = _cluster()
+    path = None if cluster.kubeconfig is None else os.path.expanduser(cluster.kubeconfig)  # noqa: PTH111
+    return DirectClient(path, cluster.context, namespace=cluster.namespace)
+
+
+def _cluster() -> Cluster:
+    from jobman.settings import load_settings
+    from jobman.settings.kubernetes import cluster_of
+    from jobman.spec.problems import SpecError
+
+    try:
+        return cluster_of(load_settings(Chosen.settings_file).values)
+    except SpecError as error:
+        stop(error.problems, "table")
 
 
 def refused(failure: Failure, form: str) -> NoReturn:

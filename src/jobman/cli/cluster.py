@@ -105,7 +105,7 @@ _LEAST_TELLING = {"socket": 9, "storage": 7}
 _RANKS = {"core": 1, "gpu": 1, "memory": 4}
 """Which columns of nodes give way first: figures stay longer than bars, and these longer than the rest."""
 _WITH_BARS = ("core", "gpu")
-_STATES = {"up": "green", "draining": "yellow"}
+_STATES = {"up": "green", "draining": "yellow", "suspect": "yellow"}
 
 
 def _print_nodes(found: list[Node]) -> None:
@@ -119,12 +119,15 @@ def _print_nodes(found: list[Node]) -> None:
             columns.append(Column(f"{kind} load" if kind != "core" else "load", rank=2))
         rank = _RANKS.get(kind) or _LEAST_TELLING.get(kind, 6)
         columns.append(Column(UNITS.get(kind, kind), rank=rank, right=True))
+    has_others = any(node.foreign for node in found)
+    columns += [Column("others", rank=4, folds=True)] if has_others else []
     columns += [Column("jobs", rank=5, folds=True), Column("reason", rank=3, folds=True, least=12)]
     rows: list[Row] = [
         (
             node.name,
             Cell(node.state, _STATES.get(node.state, "red")),
             *(cell for kind in kinds for cell in _cells(node, kind)),
+            *([amounts_of(node.foreign)] if has_others else []),
             _some(node.jobs),
             node.reason,
         )

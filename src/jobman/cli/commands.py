@@ -62,6 +62,10 @@ FAMILIES: dict[str, dict[str, Entry]] = {
         "resources-flavors": Entry(
             "cluster:resources_flavors", "List the flavors of the settings, and where each came from."
         ),
+        "images": Entry("images:images", "List the images of the registries: tags, description, size."),
+        "image-details": Entry(
+            "images:image_details", "Show an image: description, tags, platforms, what it runs."
+        ),
         "simulate": Entry("simulate:simulate", "Replay a trace under policies, and compare them."),
         "maintenance": Entry("maintenance:maintenance", "Plan times in which nothing runs on some nodes."),
         "reserve": Entry("reserve:reserve", "Keep nodes free in advance, for people or accounts."),
@@ -71,6 +75,7 @@ FAMILIES: dict[str, dict[str, Entry]] = {
         "service": Entry("service:service", "Show, start or stop your own service."),
         "server": Entry("server:server", "Run a service that many people share."),
         "token": Entry("tokens:token", "Manage who may speak to a shared service."),
+        "install": Entry("install:install", "Print or apply what a service needs in a cluster."),
     },
     "jobman itself": {
         "settings": Entry("settings:settings", "Print the settings in force and the file each came from."),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from queue import Queue
 from typing import NamedTuple
 
@@ -30,14 +30,19 @@ class News(NamedTuple):
     more: bool = False
 
 
-def follow(client: Client, jobs: list[str], *, looks: float | None) -> Iterator[News]:
+def follow(
+    client: Client, jobs: list[str], *, looks: float | None, also: Sequence[Callable[[], object]] = ()
+) -> Iterator[News]:
     """News of jobs until all are over; with `looks`, one at each of them every so many seconds.
 
-    Lines and looks are read by threads of their own, so that Ctrl-C finds this one free.
+    Lines and looks are read by threads of their own, so that Ctrl-C finds this one free. `also` goes on
+    beside them: what it raises is raised here.
     """
     news: Queue[News | BaseException] = Queue(_MOST_WAITING)
     done = threading.Event()
     try:
+        for work in also:
+            _start(work, news)
         for job in jobs:
             _start(_read_lines, news, client, job, news)
             if looks is not None:
@@ -53,7 +58,7 @@ def follow(client: Client, jobs: list[str], *, looks: float | None) -> Iterator[
         done.set()
 
 
-def _start(work: Callable[..., None], news: Queue[News | BaseException], *arguments: object) -> None:
+def _start(work: Callable[..., object], news: Queue[News | BaseException], *arguments: object) -> None:
     def run() -> None:
         try:
             work(*arguments)

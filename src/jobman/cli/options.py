@@ -53,6 +53,14 @@ Reservation = Annotated[
     str | None,
     typer.Option("--reservation", metavar="NAME", help="Run on nodes that were reserved under this name."),
 ]
+KeepLogs = Annotated[
+    str | None,
+    typer.Option(
+        "--keep-logs",
+        metavar="PATH | claim:NAME[/PATH]",
+        help="On a cluster without a service: keep the output on a volume.",
+    ),
+]
 WhatIf = Annotated[
     bool, typer.Option("--what-if", help="Say when it would start and what would help, and submit nothing.")
 ]

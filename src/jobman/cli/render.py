@@ -131,6 +131,7 @@ def _ids(plans: Sequence[Plan]) -> Iterator[str]:
 
 
 def _target(spec: JobSpec, plan: Plan, job_id: str, state: State, namespace: str | None, form: str) -> Target:
+    from jobman.engines.kubernetes.site import of_site
     from jobman.engines.kubernetes.staging import files_at_hand
     from jobman.engines.kubernetes.target import Target
 
@@ -139,8 +140,8 @@ def _target(spec: JobSpec, plan: Plan, job_id: str, state: State, namespace: str
         job_id=job_id,
         owner="",
         document=spec.source.text if spec.source is not None else "",
-        default_image=state.settings(form).site().default_image,
         files=files_at_hand(plan, Path.cwd()),
+        **of_site(state.settings(form)),
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -14,6 +14,7 @@ from jobman.cli.options import (
     Engine,
     Flavor,
     Image,
+    KeepLogs,
     Name,
     NoContainer,
     Output,
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from jobman.cli.progress import View
     from jobman.cli.submission import Wishes
     from jobman.client import Client
+    from jobman.client.direct_loop import Begun
     from jobman.control.answers import Details
 
 _LOOK_SECONDS = 0.4
@@ -50,8 +52,13 @@ def run(
     virtual: Virtual = None,
     no_container: NoContainer = False,
     reservation: Reservation = None,
+    keep_logs: KeepLogs = None,
     what_if: WhatIf = False,
     engine: Engine = "local",
+    resume: Annotated[
+        str | None,
+        typer.Option("--resume", metavar="JOB", help="Go on with a job, and drive it where nobody does."),
+    ] = None,
     quiet: Annotated[
         bool, typer.Option("-q", "--quiet", help="Print the output of the job and nothing else.")
     ] = False,
@@ -59,13 +66,18 @@ def run(
 ) -> None:
     """Run a document or a command, follow its output, and end with its exit code.
 
-    What the job writes to stdout goes to stdout, the rest to stderr. Ctrl-C detaches: the job goes on.
+    What the job writes to stdout goes to stdout, the rest to stderr. Ctrl-C detaches: the job goes on. Where
+    this command itself drives it, what runs goes on, and `--resume` goes on with the rest.
     """
     from jobman.cli.submission import Wishes, submit
 
     state: State = context.obj
     form = state.format(output)
     state.choose(engine)
+    if resume is not None:
+        if file or trailing(context) is not None:
+            misused("it goes on with a job that is there; leave the document or command out", "--resume")
+        raise typer.Exit(_go_on(resume, form, quiet=quiet))
     if len(file or ()) > 1:
         misused("one document is run at a time; a command stands behind --", "FILE")
     wishes = Wishes(
@@ -82,6 +94,7 @@ def run(
         no_container=no_container,
         reservation=reservation,
         what_if=what_if,
+        keep_logs=keep_logs,
     )
     if what_if:
         submit(wishes, state, form)
@@ -96,7 +109,7 @@ def run_and_follow(wishes: Wishes, state: State, form: str, *, quiet: bool) -> i
 
     wanted = requests(wishes, state, form)
     with Calling(form) as client:
-        submitted = send(client, wanted)
+        submitted = send(client, wanted, driven=True)
         tell(*submitted)
         if not quiet:
             foretell(submitted, also_now=False)  # what starts at once is seen to
@@ -104,30 +117,56 @@ def run_and_follow(wishes: Wishes, state: State, form: str, *, quiet: bool) -> i
         return follow_jobs(client, jobs, form, quiet=quiet)
 
 
+def _go_on(job: str, form: str, *, quiet: bool) -> int:
+    """Follow a job that is there; where it is driven and nobody does it, drive it."""
+    from jobman.cli.calls import Calling
+
+    with Calling(form) as client:
+        return follow_jobs(client, [client.details(job)], form, quiet=quiet)
+
+
 def follow_jobs(client: Client, jobs: list[Details], form: str, *, quiet: bool) -> int:
     """Follow jobs to their end, and tell what became of them; returns the exit code."""
     from jobman.cli.jobs import exit_code_of
     from jobman.cli.progress import view_for
+    from jobman.client import Unreachable
 
+    driving: dict[str, Begun[Any]] = {}
     try:
+        for job in jobs:
+            if (begun := client.drive(job.id, waiting=_wait_for)) is not None:
+                driving[job.id] = begun
         with view_for(jobs, quiet=quiet) as view:
             looks = None if quiet else _LOOK_SECONDS
-            ended = _follow(client, jobs, view, looks, aside=form != "table")
+            ended = _follow(client, jobs, view, looks, list(driving.values()), aside=form != "table")
         if form != "table":
             emit(ended[0] if len(ended) == 1 else ended, form)
         elif not quiet:
             _summarise(client, ended)
     except KeyboardInterrupt:
-        _detach(jobs)
+        _leave(jobs, driving)
         return INTERRUPTED
     except BrokenPipeError:
-        _detach(jobs)
+        _leave(jobs, driving)
         raise
+    except Unreachable:
+        if driving:
+            _leave(jobs, driving)
+        raise
+    finally:
+        for begun in driving.values():
+            begun.stop()
     return max(exit_code_of(job) for job in ended)
 
 
 def _follow(
-    client: Client, jobs: list[Details], view: View, looks: float | None, *, aside: bool
+    client: Client,
+    jobs: list[Details],
+    view: View,
+    looks: float | None,
+    driving: list[Begun[Any]],
+    *,
+    aside: bool,
 ) -> list[Details]:
     """Show everything that is new of jobs; returns them as they ended."""
     from jobman.cli.follower import follow
@@ -143,7 +182,8 @@ def _follow(
         for job in jobs
     }
     ended = {}
-    for news in follow(client, [job.id for job in jobs], looks=looks):
+    also = [begun.result for begun in driving]
+    for news in follow(client, [job.id for job in jobs], looks=looks, also=also):
         if news.line is not None:
             printers[news.job].write(news.line)
         elif news.look is not None:
@@ -172,6 +212,30 @@ def _summarise(client: Client, ended: list[Details]) -> None:
 
     for job in ended:
         sys.stderr.write("\n".join(summarise(client, job)) + "\n")
+
+
+def _wait_for(who: str) -> None:
+    say(f"it was driven by {who}; waiting to hear whether that is still so")
+
+
+def _leave(jobs: list[Details], driving: dict[str, Begun[Any]]) -> None:
+    """Stop driving, and say how to go on."""
+    for begun in driving.values():
+        begun.stop()
+    if not driving:
+        _detach(jobs)
+        return
+    every = " ".join(driving)
+    sys.stderr.write("\n")
+    say(
+        "detached; what runs goes on, and nothing new starts until somebody drives it",
+        "\n".join(
+            [
+                *(f"{typed(f'run --resume {job}')}   go on with it" for job in driving),
+                f"{typed(f'cancel {every}')}    end it",
+            ]
+        ),
+    )
 
 
 def _detach(jobs: list[Details]) -> None:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from jobman.cli.state import ExitCode, misused, say
+
+if TYPE_CHECKING:
+    from jobman.control.leading import LeaseOptions
 
 
 def server(
@@ -17,7 +21,13 @@ def server(
     ],
     database: Annotated[
         str | None,
-        typer.Option("--database", metavar="URL", help="postgresql://…; by default a file in the folder."),
+        typer.Option(
+            "--database",
+            metavar="URL",
+            envvar="JOBMAN_DATABASE",
+            show_envvar=False,
+            help="postgresql://…, or JOBMAN_DATABASE; by default a file in the folder.",
+        ),
     ] = None,
     folder: Annotated[
         str | None,
@@ -30,6 +40,39 @@ def server(
     insecure: Annotated[
         bool, typer.Option("--insecure", help="Listen to other machines without TLS: tokens can be read.")
     ] = False,
+    engine: Annotated[
+        str, typer.Option("--engine", metavar="ENGINE", help="Who runs the jobs: local or kubernetes.")
+    ] = "local",
+    namespace: Annotated[
+        str | None,
+        typer.Option("--namespace", metavar="NAME", help="Of the cluster: where jobs run; the context's."),
+    ] = None,
+    kubeconfig: Annotated[
+        str | None, typer.Option("--kubeconfig", metavar="FILE", help="The cluster; as kubectl finds it.")
+    ] = None,
+    kube_context: Annotated[
+        str | None, typer.Option("--context", metavar="NAME", help="Of the kubeconfig; its current one.")
+    ] = None,
+    lease: Annotated[
+        str | None,
+        typer.Option(
+            "--lease",
+            metavar="[NAMESPACE/]NAME",
+            help="Wait for this Lease of a Kubernetes cluster first: of several servers one leads.",
+        ),
+    ] = None,
+    lease_seconds: Annotated[
+        int,
+        typer.Option("--lease-seconds", metavar="SECONDS", help="How long a silent leader is waited for."),
+    ] = 15,
+    advertise: Annotated[
+        str | None,
+        typer.Option(
+            "--advertise",
+            metavar="SERVICE",
+            help="While it leads, be the only endpoint of this Service beside the Lease; POD_IP says where.",
+        ),
+    ] = None,
 ) -> None:
     """Run a service that many people share, until Ctrl-C; the first start prints an administrator's token."""
     if (certificate is None) is not (key is None):
@@ -45,9 +88,78 @@ def server(
     options = ServeOptions(
         Places(Path(folder).absolute() if folder else find_places().state / "server"),
         listen=listen,
-        database=database,
+        # A Secret that was made from a file ends with a line break.
+        database=None if database is None else database.strip(),
         tls_cert=None if certificate is None else Path(certificate),
         tls_key=None if key is None else Path(key),
         insecure=insecure,
+        engine=_engine(engine, namespace),
+        kubeconfig=None if kubeconfig is None else Path(kubeconfig).expanduser(),
+        context=kube_context,
+        namespace=namespace,
+        lease=_lease(lease, lease_seconds, database, advertise),
     )
     raise typer.Exit(serve(options))
+
+
+def _engine(name: str, namespace: str | None) -> str:
+    """Who runs the jobs, where that can be."""
+    if name not in ("local", "kubernetes"):
+        misused(f"there is no engine '{name}': it is local or kubernetes", "--engine")
+    if name == "local":
+        if namespace is not None:
+            misused("only a cluster has namespaces: add --engine kubernetes", "--namespace")
+        return name
+    try:
+        import httpx  # noqa: F401 - only whether it is there
+    except ImportError:
+        say("a cluster needs httpx, which is missing", "pip install 'jobman[kubernetes]'")
+        raise typer.Exit(ExitCode.UNABLE) from None
+    from jobman.engines.kubernetes.names import is_object_name
+
+    if namespace is not None and (not is_object_name(namespace) or "." in namespace):
+        misused(f"'{namespace}' is no name of a namespace", "--namespace")
+    return name
+
+
+def _lease(name: str | None, seconds: int, database: str | None, service: str | None) -> LeaseOptions | None:
+    """The Lease to wait for. Who waits for one shares a database, which therefore is a server."""
+    if name is None:
+        if service is not None:
+            misused("a server that takes turns with others is told by --lease with whom", "--advertise")
+        return None
+    try:
+        import httpx  # noqa: F401 - only whether it is there
+    except ImportError:
+        say("a Lease needs httpx, which is missing", "pip install 'jobman[kubernetes]'")
+        raise typer.Exit(ExitCode.UNABLE) from None
+    from jobman.control.leading import LeaseOptions
+    from jobman.engines.kubernetes.managed.lease import SHORTEST
+    from jobman.engines.kubernetes.names import is_object_name
+
+    namespace, _, own = name.rpartition("/")
+    if not is_object_name(own) or (namespace and not is_object_name(namespace)):
+        misused(f"'{name}' is no name of a Lease", "--lease")
+    if not SHORTEST <= seconds <= 3600:
+        misused(f"a Lease lasts {SHORTEST} seconds at least, and an hour at most", "--lease-seconds")
+    if database is None or not database.startswith("postgres"):
+        misused("servers that take turns share a database: name one of PostgreSQL", "--database")
+    return LeaseOptions(own, namespace or None, seconds, service, _own_address(service))
+
+
+def _own_address(service: str | None) -> str:
+    """Where this server is found by those who look for the leader."""
+    if service is None:
+        return ""
+    from ipaddress import ip_address
+
+    from jobman.engines.kubernetes.names import is_object_name
+
+    if not is_object_name(service):
+        misused(f"'{service}' is no name of a Service", "--advertise")
+    address = os.environ.get("POD_IP", "")
+    try:
+        ip_address(address)
+    except ValueError:
+        misused(f"the environment does not say where this server is: POD_IP={address}", "--advertise")
+    return address

@@ -24,6 +24,7 @@ VALUES = {
     "--job-name": "name",
     "--virtual": "virtual",
     "--reservation": "reservation",
+    "--keep-logs": "keep_logs",
     "-e": "engine",
     "--engine": "engine",
     **_OUTPUT,

@@ -37,9 +37,10 @@ class ExitCode(IntEnum):
 
 
 class Chosen:
-    """The engine that this command is for; whoever calls it need not be handed the options."""
+    """The engine that this command is for, and its settings; whoever calls need not be handed the options."""
 
     engine = "local"
+    settings_file: str | None = None
 
 
 def typed(words: str) -> str:
@@ -53,7 +54,7 @@ class State:
     def __init__(
         self, settings_file: str | None = None, output: str | None = None, engine: str = "local"
     ) -> None:
-        self.settings_file = settings_file
+        self.settings_file = Chosen.settings_file = settings_file
         self.output = output
         self.engine = Chosen.engine = engine
         self._settings: Settings | None = None

@@ -52,6 +52,7 @@ class Wishes(NamedTuple):
     dry_run: bool = False
     reservation: str | None = None
     what_if: bool = False
+    keep_logs: str | None = None
 
 
 def requests(wishes: Wishes, state: State, form: str) -> list[Submission]:
@@ -72,12 +73,12 @@ def requests(wishes: Wishes, state: State, form: str) -> list[Submission]:
     ]
 
 
-def send(client: Client, wanted: list[Submission]) -> list[Submitted]:
-    """Submit everything, or nothing where one of several is refused."""
+def send(client: Client, wanted: list[Submission], *, driven: bool = False) -> list[Submitted]:
+    """Submit everything, or nothing where one of several is refused; `driven` by us, if need be."""
     if len(wanted) > 1 and not (wanted[0].dry_run or wanted[0].what_if):
         for one in wanted:
             client.submit(_as_trial(one))
-    return [client.submit(one) for one in wanted]
+    return [client.submit(one, driven=driven) for one in wanted]
 
 
 def submit(wishes: Wishes, state: State, form: str) -> list[Submitted]:
@@ -193,6 +194,7 @@ def _common(wishes: Wishes, state: State, form: str) -> dict[str, Any]:
         "dry_run": wishes.dry_run,
         "reservation": wishes.reservation,
         "what_if": wishes.what_if,
+        "keep_logs": wishes.keep_logs,
     }
 
 

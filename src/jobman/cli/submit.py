@@ -16,6 +16,7 @@ from jobman.cli.options import (
     Engine,
     Flavor,
     Image,
+    KeepLogs,
     Name,
     NoContainer,
     Output,
@@ -52,6 +53,7 @@ def submit(
     virtual: Virtual = None,
     no_container: NoContainer = False,
     reservation: Reservation = None,
+    keep_logs: KeepLogs = None,
     engine: Engine = "local",
     output: Output = None,
 ) -> None:
@@ -80,6 +82,7 @@ def submit(
         dry_run=dry_run,
         reservation=reservation,
         what_if=what_if,
+        keep_logs=keep_logs,
     )
     answers = send(wishes, state, form)
     if connect:

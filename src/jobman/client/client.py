@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
@@ -43,6 +43,7 @@ from jobman.control.embedded import SERVING
 from jobman.control.places import Places
 
 if TYPE_CHECKING:
+    from jobman.client.direct_loop import Begun
     from jobman.control.accounting.statements import Usage
 
     # Only those who administer need these bodies; the others should not wait for them.
@@ -99,10 +100,22 @@ class Client:
 
     # -- jobs ------------------------------------------------------------------------------------------
 
-    def submit(self, submission: Submission, *, key: str | None = None) -> Submitted:
-        """Submit a document. It is submitted once, whatever happens to the connection."""
+    def submit(self, submission: Submission, *, key: str | None = None, driven: bool = False) -> Submitted:
+        """Submit a document. It is submitted once, whatever happens to the connection.
+
+        `driven` says that the caller will `drive` jobs that need it; a service leads its own.
+        """
+        del driven
         headers = {"Idempotency-Key": key or os.urandom(16).hex()}
         return self._ask("POST", "/v1/jobs", Submitted, body=_encoded(submission), headers=headers, safe=True)
+
+    def drive(self, ref: str, *, waiting: Callable[[str], None] | None = None) -> Begun[Any] | None:
+        """Drive a job from here where nobody else does it; None where nobody has to.
+
+        `waiting` is told of somebody who may still drive it, while we wait to see.
+        """
+        del ref, waiting
+        return None
 
     def jobs(self, **filters: Filters) -> Iterator[Job]:
         """Jobs, the newest first. Filters: owner, mine, state, name, label, queue, since, until, search."""

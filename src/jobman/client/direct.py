@@ -5,16 +5,21 @@ from __future__ import annotations
 import asyncio
 import getpass
 import os
+import threading
+import time
 from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping
 from contextlib import aclosing, suppress
 from fnmatch import fnmatchcase
 from itertools import chain
 from typing import Any, NoReturn
 
+import msgspec
+
 from jobman.client import direct_answers as tell
 from jobman.client.client import Client, Filters
-from jobman.client.direct_loop import LoopThread, as_failures
+from jobman.client.direct_loop import Begun, LoopThread, as_failures
 from jobman.client.direct_submission import Prepared, fingerprint, job_id, prepare, read
+from jobman.client.driving.journey import drive, is_abandoned
 from jobman.client.failures import Refused
 from jobman.client.link import Link
 from jobman.control.admission import plain, submitted_again
@@ -35,6 +40,7 @@ from jobman.control.answers import (
     Why,
 )
 from jobman.control.refusals import Refusal
+from jobman.engines.kubernetes.access import Access
 from jobman.engines.kubernetes.api import Api
 from jobman.engines.kubernetes.compile import unpacked
 from jobman.engines.kubernetes.engine import Direct
@@ -43,10 +49,13 @@ from jobman.engines.kubernetes.found import FINGERPRINT, FoundJob
 from jobman.engines.kubernetes.kubeconfig import load
 from jobman.engines.kubernetes.names import PLAN
 from jobman.engines.kubernetes.outputs import Output
+from jobman.engines.kubernetes.underway import DrivenJob, resuming
 from jobman.plan.model import PlanError
 from jobman.spec.problems import Problem
 
 _SETTLE_SECONDS = 0.2
+_TAKEN_SECONDS = 0.05
+_CANCEL_SECONDS = 30.0
 _LIST = "jobman list shows those there are."
 _THINGS = {
     "extend": "More time for what runs",
@@ -91,34 +100,54 @@ def not_here(target: str) -> NoReturn:
 class DirectClient(Client):
     """Speaks to one namespace of a cluster. May be used from several threads at once."""
 
-    def __init__(self, path: str | None = None, context: str | None = None) -> None:
+    def __init__(
+        self,
+        path: str | None = None,
+        context: str | None = None,
+        *,
+        namespace: str | None = None,
+        api: Callable[[Access], Api] = Api,
+    ) -> None:
         super().__init__(_NoLink())
         with as_failures():
             access = load(path, context)
+        if namespace is not None:
+            access = msgspec.structs.replace(access, namespace=namespace)
         self._loop = LoopThread()
-        self._direct = self._loop.run(_opened(lambda: Direct(Api(access))))
+        self._direct = self._loop.run(_opened(lambda: Direct(api(access))))
 
     def close(self) -> None:
         self._loop.close(self._direct.api.close())
 
     # -- jobs ------------------------------------------------------------------------------------------------
 
-    def submit(self, submission: Submission, *, key: str | None = None) -> Submitted:
-        """Make the objects of all jobs of a document, or of none. The same key makes them once."""
-        return self._loop.run(self._submit(submission, key))
+    def submit(self, submission: Submission, *, key: str | None = None, driven: bool = False) -> Submitted:
+        """Make the objects of all jobs of a document, or of none. The same key makes them once.
 
-    async def _submit(self, submission: Submission, key: str | None) -> Submitted:
-        print_of_it = fingerprint(submission)
+        With `driven`, the Jobs of a graph are made later, by whoever drives it.
+        """
+        return self._loop.run(self._submit(submission, key, driven))
+
+    async def _submit(self, submission: Submission, key: str | None, driven: bool) -> Submitted:
+        print_of_it, is_graph = fingerprint(submission), False
         owner = await self._direct.owner() or getpass.getuser()
         if submission.rerun_of is not None:
             earlier = await self._one(submission.rerun_of)
+            is_graph = isinstance(earlier, DrivenJob)
             text = unpacked(earlier.anchor.metadata.annotations.get(PLAN, ""))
             options = earlier.options
+            kept = submission.keep_logs or options.get("keep_logs")
             submission = submitted_again(submission, earlier.document, text, options, options.get("cwd"))
+            submission = msgspec.structs.replace(submission, keep_logs=kept)
         plans, warnings = read(submission)
         namespace = self._direct.api.namespace
         prepared = prepare(
-            submission, plans, key=key or os.urandom(16).hex(), namespace=namespace, owner=owner
+            submission,
+            plans,
+            key=key or os.urandom(16).hex(),
+            namespace=namespace,
+            owner=owner,
+            driven=driven or is_graph,
         )
         for one in prepared:
             one.compiled.anchor["metadata"]["annotations"][FINGERPRINT] = print_of_it
@@ -126,10 +155,12 @@ class DirectClient(Client):
             await self._try_out(prepared)
             return _submitted(prepared, warnings, notes=["nothing was submitted"])
         replayed = key is not None and await self._is_known(owner, key, print_of_it)
-        if len(prepared) > 1 and not replayed:
+        if not replayed and (len(prepared) > 1 or any(one.is_driven for one in prepared)):
             await self._try_out(prepared)
         await self._make(prepared)
-        return _submitted(prepared, warnings, replayed=replayed)
+        alone = [one for one in prepared if one.is_driven and not driven]
+        notes = [f"nobody drives {one.name} yet: `{resuming(one.id)}`" for one in alone]
+        return _submitted(prepared, warnings, replayed=replayed, notes=notes)
 
     async def _is_known(self, owner: str, key: str, print_of_it: str) -> bool:
         """Whether a submission with this key came before; raises where it was another."""
@@ -141,7 +172,7 @@ class DirectClient(Client):
 
     async def _try_out(self, prepared: list[Prepared]) -> None:
         for one in prepared:
-            await self._direct.try_out(one.compiled)
+            await self._direct.try_out(one.trial)
 
     async def _make(self, prepared: list[Prepared]) -> None:
         made: list[Prepared] = []
@@ -196,7 +227,32 @@ class DirectClient(Client):
 
     def cancel(self, ref: str) -> Job:
         """Stop a job for good; what runs gets the time to end that it asked for."""
-        return self._loop.run(self._act(ref, self._direct.cancel))
+        return self._loop.run(self._act(ref, self._cancel))
+
+    async def _cancel(self, job: FoundJob) -> None:
+        await self._direct.cancel(job)
+        if not isinstance(job, DrivenJob) or not is_abandoned(job, time.time()):
+            return
+        # Nobody else would stop what runs.
+        with suppress(TimeoutError, Refusal):
+            await asyncio.wait_for(drive(self._direct.api, job), _CANCEL_SECONDS)
+
+    def drive(self, ref: str, *, waiting: Callable[[str], None] | None = None) -> Begun[Any] | None:
+        """Drive a graph from here, when we are the only one who does; raises where somebody else is."""
+        job = self._found(ref)
+        if not isinstance(job, DrivenJob) or job.is_over:
+            return None
+        taken = threading.Event()
+        begun = self._loop.begin(drive(self._direct.api, job, taken=taken.set, waiting=waiting))
+        try:
+            while not taken.wait(_TAKEN_SECONDS) and not begun.is_over:
+                pass
+        except BaseException:
+            begun.stop()
+            raise
+        if begun.is_over:
+            begun.result()
+        return begun
 
     def hold(self, ref: str) -> Job:
         """Keep a job from starting; what runs goes back to waiting."""
@@ -209,10 +265,19 @@ class DirectClient(Client):
         async def act(job: FoundJob) -> None:
             if gate in job.gates:
                 await self._direct.open_gate(job, gate)
-            elif gate not in tell.details_answer(job).gates:
-                raise Refusal("no-such-gate", f"the job has no gate {gate}")
+            elif gate not in (known := tell.details_answer(job).gates):
+                advice = f"its gates: {', '.join(known) or 'none'}"
+                raise Refusal("no-such-gate", f"the job has no gate {gate}", advice)
 
         return self._loop.run(self._act(ref, act))
+
+    def extend(self, ref: str, seconds: float, task: str | None = None) -> Job:
+        """Nobody gives more time there; a job that is over needs none."""
+        del seconds, task
+        job = self._found(ref)
+        if not job.is_over:
+            not_here("/extend")
+        raise Refused(409, Refusal("wrong-state", f"the job {job.id} is over").failure())
 
     async def _act(self, ref: str, act: Callable[[FoundJob], Any]) -> Job:
         job = await self._one(ref)
@@ -265,6 +330,8 @@ class DirectClient(Client):
         async with aclosing(lines) as open_lines:
             async for line in open_lines:
                 yield tell.line_answer(job, line)
+        if (note := tell.kept_note(job)) is not None:
+            yield note
 
     def events(
         self, ref: str | None = None, *, follow: bool = False, after: int | None = None

@@ -9,12 +9,15 @@ from typing import Any, cast
 from jobman.control import answers
 from jobman.engines.kubernetes.blockers import Blocker
 from jobman.engines.kubernetes.copies import Copy
+from jobman.engines.kubernetes.course import TaskAt
 from jobman.engines.kubernetes.engine import NodeUse
 from jobman.engines.kubernetes.found import FoundJob, ReplicaAt, replica_key
+from jobman.engines.kubernetes.kept_logs import kept_logs
 from jobman.engines.kubernetes.milestones import Happening
 from jobman.engines.kubernetes.outputs import Line, Output
 from jobman.engines.kubernetes.queueing import QueueRow, gpus_of
 from jobman.engines.kubernetes.states import FINAL
+from jobman.engines.kubernetes.underway import DrivenJob
 from jobman.plan.model import Plan
 
 _KINDS: dict[str, answers.BlockerKind] = {
@@ -75,6 +78,8 @@ def details_answer(job: FoundJob) -> answers.Details:
 
 
 def _tasks(job: FoundJob, plan: Plan) -> list[answers.Task]:
+    if isinstance(job, DrivenJob):
+        return [_row(row, plan) for row in job.rows]
     stand = job.tasks
     found = []
     for unit in plan.units:
@@ -96,6 +101,24 @@ def _tasks(job: FoundJob, plan: Plan) -> list[answers.Task]:
             )
         )
     return found
+
+
+def _row(row: TaskAt, plan: Plan) -> answers.Task:
+    """A unit of a driven job, in one of its scopes."""
+    unit = plan.unit(row.unit)
+    return answers.Task(
+        unit=unit.id,
+        scope=row.scope,
+        name=unit.name,
+        kind=unit.kind,
+        service=unit.service,
+        replicas=unit.replicas,
+        copies=unit.copies[0] if unit.copies else 1,
+        outcome=cast(Any, row.outcome),
+        counts=row.counts,
+        depends_on=[edge.after for edge in plan.edges if edge.unit == unit.id],
+        line=unit.line,
+    )
 
 
 def _conditions(job: FoundJob) -> Iterator[answers.Condition]:
@@ -152,10 +175,23 @@ def _since(stands: Copy) -> float:
 
 def attempt_answers(replica: ReplicaAt) -> Iterator[answers.Attempt]:
     """The attempts of which the cluster still has pods."""
-    for attempt in replica.stands.attempts:
+    copies: Sequence[Copy] = getattr(replica.stands, "copies", ()) or (replica.stands,)
+    for place, attempt in enumerate(replica.stands.attempts):
+        own = [copy.attempts[place].node for copy in copies if place < len(copy.attempts)]
+        if attempt.earlier is not None and attempt.restarts:
+            yield answers.Attempt(
+                replica=replica.key,
+                attempt=attempt.number + attempt.restarts - 1,
+                granted_at=attempt.created_at or 0.0,
+                exit_code=attempt.earlier.exit_code,
+                signal=attempt.earlier.signal,
+                reason=attempt.earlier.reason,
+                message=attempt.earlier.message,
+                nodes=[attempt.node] if attempt.node else [],
+            )
         yield answers.Attempt(
             replica=replica.key,
-            attempt=attempt.number,
+            attempt=attempt.number + attempt.restarts,
             granted_at=attempt.created_at or 0.0,
             started_at=attempt.started_at,
             ended_at=attempt.ended_at,
@@ -164,7 +200,7 @@ def attempt_answers(replica: ReplicaAt) -> Iterator[answers.Attempt]:
             reason=attempt.reason,
             message=attempt.message,
             result=attempt.result,
-            nodes=[attempt.node] if attempt.node else [],
+            nodes=[node for node in dict.fromkeys(own) if node],
         )
 
 
@@ -226,8 +262,18 @@ def line_answer(job: FoundJob, line: Line) -> answers.LogLine:
     )
 
 
+def kept_note(job: FoundJob) -> answers.LogLine | None:
+    """Where the output of pods is that are gone, if it is kept."""
+    text = job.options.get("keep_logs")
+    is_gone = not job.pods or any(replica.stands.state == "cancelled" for replica in job.replicas())
+    if not isinstance(text, str) or not is_gone or job.state == "waiting":
+        return None
+    words = f"its pods are gone; what they wrote is in {kept_logs(text).words(job.id)}"
+    return answers.LogLine(at=0.0, replica="", attempt=0, copy=0, stream="note", text=words)
+
+
 def output_key(job: FoundJob, output: Output) -> str:
-    return replica_key(job.unit_of(output.task), output.replica)
+    return output.whose or replica_key(job.unit_of(output.task), output.replica)
 
 
 def copies_answer(job: FoundJob) -> list[answers.Copy]:

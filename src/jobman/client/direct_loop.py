@@ -8,7 +8,7 @@ import threading
 from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator
 from contextlib import aclosing, contextmanager
 from queue import Full, Queue
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
 from jobman.client.failures import Refused, Unreachable
 from jobman.control.answers import Failure
@@ -43,6 +43,10 @@ class LoopThread:
                 done.wait(_TIDY_SECONDS)
             raise
 
+    def begin(self, work: Coroutine[Any, Any, T]) -> Begun[T]:
+        """Start a coroutine and go on with something else."""
+        return Begun(work, self._loop)
+
     def iterate(self, work: AsyncGenerator[T, None]) -> Iterator[T]:
         """The items of a generator as they come; one that is slow to take them slows it down."""
         items: Queue[T | _End] = Queue(_MOST_WAITING)
@@ -70,6 +74,28 @@ class LoopThread:
         self._thread.join(5.0)
         if not self._loop.is_running():
             self._loop.close()
+
+
+class Begun(Generic[T]):
+    """Something that goes on in the background."""
+
+    def __init__(self, work: Coroutine[Any, Any, T], loop: asyncio.AbstractEventLoop) -> None:
+        self._tidy = threading.Event()
+        self._future = asyncio.run_coroutine_threadsafe(_and_then(work, self._tidy.set), loop)
+
+    @property
+    def is_over(self) -> bool:
+        return self._future.done()
+
+    def result(self) -> T:
+        """What comes of it, when it is over; raises as a client does."""
+        with as_failures():
+            return self._future.result()
+
+    def stop(self) -> None:
+        """End it, and wait until it has tidied up."""
+        if self._future.cancel():
+            self._tidy.wait(_TIDY_SECONDS)
 
 
 class _End:

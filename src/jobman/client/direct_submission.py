@@ -16,14 +16,20 @@ from jobman.control.admission import SettingsShelf, flavor_of, name_from, read_p
 from jobman.control.refusals import Refusal
 from jobman.engines.kubernetes import names
 from jobman.engines.kubernetes.compile import CannotCompile, Compiled, Target, compile_plan
+from jobman.engines.kubernetes.course import new_course
+from jobman.engines.kubernetes.driven import DrivenCompiler
 from jobman.engines.kubernetes.driving import needs_driver
 from jobman.engines.kubernetes.features import refusals
 from jobman.engines.kubernetes.found import FINGERPRINT, OPTIONS
+from jobman.engines.kubernetes.kept_logs import KeptLogs, kept_logs
+from jobman.engines.kubernetes.objects import Written
+from jobman.engines.kubernetes.site import of_site
 from jobman.engines.kubernetes.staging import files_at_hand
 from jobman.plan.model import Plan
 from jobman.spec.problems import Problem
 
 _ENGINE = "kubernetes"
+_DRIVE_IT = "drive it from here with `jobman -e kubernetes run`, or run it on a jobman service"
 _NOT_HERE = {
     "virtual": ("--virtual", "nodes of a cluster are real; leave it out"),
     "no_container": ("--no-container", "pods are containers; leave it out"),
@@ -42,6 +48,17 @@ class Prepared(msgspec.Struct, frozen=True, kw_only=True):
     compiled: Compiled
     owner: str
     held: bool
+    samples: dict[str, list[Written]] | None = None
+    """Of a job that is driven: the Jobs of each task that will be made first. They come later, one by one."""
+
+    @property
+    def is_driven(self) -> bool:
+        return self.samples is not None
+
+    @property
+    def trial(self) -> Compiled:
+        """What a cluster is to look at before anything is made."""
+        return msgspec.structs.replace(self.compiled, units={**self.compiled.units, **(self.samples or {})})
 
     @property
     def answer(self) -> answers.Job:
@@ -73,12 +90,21 @@ def read(submission: answers.Submission) -> tuple[list[Plan], list[Problem]]:
 
 
 def prepare(
-    submission: answers.Submission, plans: Sequence[Plan], *, key: str, namespace: str, owner: str
+    submission: answers.Submission,
+    plans: Sequence[Plan],
+    *,
+    key: str,
+    namespace: str,
+    owner: str,
+    driven: bool = False,
 ) -> list[Prepared]:
-    """The objects of each job. The same key makes the same ids, so that nothing is made twice."""
+    """The objects of each job. The same key makes the same ids, so that nothing is made twice.
+
+    `driven` says that somebody will drive those jobs that need it; else they are refused.
+    """
     print_of_it = fingerprint(submission)
     return [
-        _prepared(submission, plan, job_id(owner, key, number), namespace, owner, print_of_it)
+        _prepared(submission, plan, job_id(owner, key, number), namespace, owner, print_of_it, driven)
         for number, plan in enumerate(plans)
     ]
 
@@ -95,7 +121,13 @@ def fingerprint(submission: answers.Submission) -> str:
 
 
 def _prepared(
-    submission: answers.Submission, plan: Plan, id_: str, namespace: str, owner: str, print_of_it: str
+    submission: answers.Submission,
+    plan: Plan,
+    id_: str,
+    namespace: str,
+    owner: str,
+    print_of_it: str,
+    driven: bool,
 ) -> Prepared:
     folder = Path(submission.cwd or "/")
     target = Target(
@@ -103,17 +135,13 @@ def _prepared(
         job_id=id_,
         owner=owner,
         document=submission.document,
+        name=plan.name or name_from(submission.file, plan),
         files=files_at_hand(plan, folder),
+        keep_logs=_kept_logs(submission.keep_logs),
+        **of_site(SettingsShelf().get(submission)),
     )
-    refuse(refusals(plan, target), _ENGINE)
-    if found := needs_driver(plan, target):
-        raise Refusal(
-            "cannot",
-            f"a cluster alone cannot drive this job: {told(found)}",
-            "run it on a jobman service, or submit its tasks as jobs of their own",
-        )
     try:
-        compiled = compile_plan(plan, target)
+        compiled, samples = _compiled(plan, target, driven=driven)
     except CannotCompile as error:
         refuse(error.refused, _ENGINE)
         raise
@@ -121,10 +149,43 @@ def _prepared(
     _mark(compiled, {OPTIONS: _options(submission, name), FINGERPRINT: print_of_it})
     if submission.hold:
         _hold(compiled)
+        if samples is not None:
+            _mark(compiled, {names.HOLD: "true"})
     is_held = submission.hold or any(
         names.HOLD in each["metadata"]["annotations"] for units in compiled.units.values() for each in units
     )
-    return Prepared(id=id_, name=name, plan=plan, compiled=compiled, owner=owner, held=is_held)
+    is_held |= samples is not None and plan.policies.hold
+    return Prepared(
+        id=id_, name=name, plan=plan, compiled=compiled, owner=owner, held=is_held, samples=samples
+    )
+
+
+def _compiled(
+    plan: Plan, target: Target, *, driven: bool
+) -> tuple[Compiled, dict[str, list[Written]] | None]:
+    """The objects of a job; with samples of its Jobs where it has to be driven, and somebody will."""
+    found, needed = refusals(plan, target), needs_driver(plan, target)
+    if not found and not needed:
+        return compile_plan(plan, target), None
+    with_driver = msgspec.structs.replace(target, driven=True)
+    beyond_driving = refusals(plan, with_driver)
+    if driven or beyond_driving:
+        refuse(beyond_driving, _ENGINE)
+        compiler = DrivenCompiler(plan, with_driver)
+        compiled = compiler.compiled()
+        compiled.support.append(new_course(compiled.anchor))
+        return compiled, compiler.samples()
+    raise Refusal("cannot", f"a cluster alone cannot drive this job: {told([*needed, *found])}", _DRIVE_IT)
+
+
+def _kept_logs(text: str | None) -> KeptLogs | None:
+    if text is None:
+        return None
+    try:
+        return kept_logs(text)
+    except ValueError as error:
+        message, _, advice = str(error).partition("\n")
+        raise Refusal("bad-request", message, advice) from error
 
 
 def _mark(compiled: Compiled, annotations: Mapping[str, str]) -> None:
@@ -141,7 +202,7 @@ def _hold(compiled: Compiled) -> None:
 def _options(submission: answers.Submission, name: str) -> str:
     """What a rerun needs, and the document does not say."""
     options: dict[str, Any] = {"name": name, "file": submission.file}
-    for field in ("parameters", "rerun_of", "settings", "cwd"):
+    for field in ("parameters", "rerun_of", "settings", "cwd", "keep_logs"):
         if getattr(submission, field):
             options[field] = getattr(submission, field)
     if submission.name:

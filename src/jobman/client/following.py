@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from jobman.client.failures import Refused, Unreachable
-from jobman.client.link import Link
+from jobman.client.link import LATER, Link
 from jobman.client.sse import Sent, read_events
 from jobman.client.targets import query_string
 from jobman.control.answers import Event, Job, LogLine
@@ -83,7 +83,7 @@ def _resumed(link: Link, path: str, query: Mapping[str, Any], timeout: float | N
                     return
                 _left(deadline)
         except Refused as refused:
-            if refused.code != "stopping":
+            if refused.code not in LATER:
                 raise
         except OSError:
             _left(deadline)

@@ -16,7 +16,8 @@ from jobman.control.embedded import SERVING, ensure_service, read_running
 from jobman.control.places import Places, find_places
 from jobman.version import __version__
 
-_STOPPING = "stopping"
+LATER = ("stopping", "standby")
+"""Refusals after which another service, or the same, answers in a moment."""
 _SILENCE = 45.0
 """A stream says something every 15 seconds; after so many it is broken."""
 _NO_SERVICE = ("No service is running.", "Any command that needs one starts it.")
@@ -59,7 +60,7 @@ class Link:
             if reply.status < 400:
                 return data
             refused = _refused(reply, data)
-            if refused.code != _STOPPING:
+            if refused.code not in LATER:
                 raise refused
             trials.next(refused)
 

@@ -127,6 +127,7 @@ class Acting(Working):
             entry = calendars.entry(record, self._clock())
             batch.changes.calendar[record.name] = None
             self._government.drop_entry(record.name)
+            self._government.cordon(batch)
             return entry
 
         return await self._do(remove)
@@ -152,6 +153,7 @@ class Acting(Working):
             record = switches.switch_node(name, state, reason, who, self._clock(), list(self._floor.nodes))
             batch.changes.node_states[name] = record
             self._government.keep_node(record)
+            self._government.cordon(batch)
             return standing(record)
 
         return await self._do(switch)

@@ -17,11 +17,13 @@ from jobman.engines.base import Host, Refused
 from jobman.plan.build import build
 from jobman.plan.model import Plan, PlanError, Unit, digest, plan_from_json
 from jobman.plan.nodes import ClusterNode
+from jobman.sched.capacity import to_amount
 from jobman.sched.placement import Pool
 from jobman.sched.scheduling import Scheduling, scheduling
 from jobman.sched.wishes import domain, wishes_for
 from jobman.settings import Settings, home_file, load_settings, settings_from_text
 from jobman.settings.accounting import Accounting, accounting_of
+from jobman.settings.kubernetes import Cluster, cluster_of
 from jobman.spec.load import load_jobs
 from jobman.spec.problems import Problem, Problems, SpecError
 from jobman.spec.shapes import Part
@@ -75,6 +77,16 @@ class SettingsShelf:
             return facts
         except SpecError:
             return {}
+
+    def cluster(self) -> Cluster:
+        """What the settings say of the cluster whose nodes are planned; raises SpecError."""
+        return cluster_of(self._usual().values)
+
+    def default_image(self) -> str | None:
+        return self._usual().site().default_image
+
+    def image_prefix(self) -> str:
+        return self._usual().site().image_prefix
 
     def scheduling(self) -> Scheduling:
         """What the settings say about queues, accounts and times; where they are wrong, the usual."""
@@ -214,6 +226,12 @@ class Fitting:
         """The units that could never start, each with what is missing."""
         return [(unit, why) for unit in plan.units if unit.alternatives and (why := self._why(unit))]
 
+    def fits_beside(self, unit: Unit, overhead: Mapping[str, int]) -> bool:
+        """Whether a unit could ever start where its pieces cost so much more than they ask for."""
+        wishes = wishes_for(unit.policies.placement, unit.id, {})
+        larger = tuple(tuple(_with_overhead(part, overhead) for part in parts) for parts in unit.alternatives)
+        return self._pool.could_ever(larger, wishes)
+
     def _unknown_level(self, unit: Unit) -> str | None:
         """A topology level that a placement insists on and no node has."""
         placement = unit.policies.placement
@@ -234,6 +252,13 @@ class Fitting:
             fits = self._pool.could_ever(unit.alternatives, wishes)
             self._known[question] = "" if fits else self._pool.why_not(unit.alternatives, wishes)
         return self._known[question]
+
+
+def _with_overhead(part: Part, overhead: Mapping[str, int]) -> Part:
+    beside = dict(part.beside)
+    for kind, units in overhead.items():
+        beside[kind] = beside.get(kind, 0) + to_amount(kind, units)
+    return msgspec.structs.replace(part, beside=beside, exclusive=part.is_whole)
 
 
 NEVER = "never, even when everything is free: "

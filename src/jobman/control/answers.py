@@ -62,6 +62,8 @@ class Submission(Body, omit_defaults=True, forbid_unknown_fields=True, kw_only=T
     """A job to run once more; the document is then that job's own."""
     failed_only: bool = False
     """Of a rerun: what succeeded before counts as done."""
+    keep_logs: str | None = None
+    """On a cluster without a service: where the output of copies is kept. A service keeps it by itself."""
 
 
 class Problem(Body, omit_defaults=True, kw_only=True):
@@ -314,6 +316,8 @@ class Node(Body, kw_only=True):
     """Why it is not up, and who says so."""
     amounts: dict[str, float] = {}
     used: dict[str, float] = {}
+    foreign: dict[str, float] = {}
+    """What of that others than the service use, or what is missing of the node."""
     facts: dict[str, str] = {}
     labels: dict[str, str] = {}
     jobs: list[str] = []

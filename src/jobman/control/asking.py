@@ -16,13 +16,16 @@ import msgspec
 
 from jobman.control import happenings as h
 from jobman.control.batch import Batch
+from jobman.control.connections import Connections
 from jobman.control.line import Line
 from jobman.control.live import LiveJob
 from jobman.control.planning import Outcome, Planning
 from jobman.control.states import State
 from jobman.control.store.records import JobRecord, PromiseRecord, RevisionRecord
 from jobman.control.time_limits import FAR, limit_of
-from jobman.plan.model import Unit
+from jobman.engines import base
+from jobman.plan.model import Plan, Unit
+from jobman.plan.satisfy import piece_of
 from jobman.sched.allocation import Allocation
 from jobman.sched.forecast import Expectation
 from jobman.sched.placement import PlacementError
@@ -41,6 +44,8 @@ class Asking(ABC):
 
     planning: Planning
     jobs: dict[str, LiveJob]
+    host: base.Host
+    connections: Connections
     clock: Callable[[], float]
     _dues: list[tuple[float, str]]
     _asked: int
@@ -85,7 +90,7 @@ class Asking(ABC):
         self._asked += 1
         alternatives, wishes = job.wanted(key)
         return msgspec.structs.replace(
-            self.outline(job.record, job.unit_of(key)),
+            self.outline(job.record, job.plan, job.unit_of(key)),
             id=f"{job.id}:{key}#{self._asked}",
             alternatives=alternatives,
             wishes=wishes,
@@ -102,30 +107,20 @@ class Asking(ABC):
         """
         return tuple(
             request_id
-            for other in self.connected(job)
-            if other.record.owner == job.record.owner or any(job is each for each in self.connected(other))
+            for other in self.connections.named_by(job)
+            if self.connections.is_between(job, other)
             for request_id in other.requests.values()
             if request_id in self.planning.waiting
         )
 
-    def connected(self, job: LiveJob) -> list[LiveJob]:
-        """The jobs that a job wants to reach."""
-        names = set(job.connected())
-        if not names:
-            return []
-        return [
-            other
-            for other in self.jobs.values()
-            if other is not job and (other.id in names or other.record.name in names)
-        ]
-
-    def outline(self, record: JobRecord, unit: Unit) -> Request:
+    def outline(self, record: JobRecord, plan: Plan, unit: Unit) -> Request:
         """What a replica of a unit would ask for, whoever it is."""
         scheduling = self.planning.scheduling
         return Request(
             id=record.id,
             alternatives=unit.alternatives,
             wishes=wishes_for(unit.policies.placement, unit.id, {}),
+            overhead=self._overhead(plan, unit),
             number=(self._job_number + 1) << 32,
             limit=limit_of(unit.duration, unit.policies.grace, scheduling),
             submitted=record.submitted_at,
@@ -138,6 +133,14 @@ class Asking(ABC):
             weight=record.priority,
             reservation=record.options.get("reservation", ""),
         )
+
+    def _overhead(self, plan: Plan, unit: Unit) -> dict[str, int]:
+        """What its copies on one node cost it beyond what they ask for, where there are the most of them."""
+        each = self.host.overhead(plan, unit)
+        if not each:
+            return {}
+        most = max((piece_of(part).copies for parts in unit.alternatives for part in parts), default=1)
+        return {kind: units * most for kind, units in each.items()}
 
     def _join(self, job: LiveJob, key: str) -> None:
         """Ask the planner; where copies look at each other's places, one after the other."""

@@ -3,10 +3,26 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+from typing import Any, NamedTuple
 
 from jobman.control.store.records import Changes, EventRecord
-from jobman.engines.base import Address, Order
+from jobman.engines.base import Address, Host, Order
+
+
+class Act(NamedTuple):
+    """A call of the host: its name, the attempt, the job or the node it is about, and what else it takes."""
+
+    call: str
+    subject: Address | str
+    arguments: tuple[Any, ...] = ()
+    options: dict[str, Any] = {}
+
+    def is_about(self, jobs: set[str]) -> bool:
+        subject = self.subject if isinstance(self.subject, str) else self.subject[0]
+        return self.call != "drain" and subject in jobs
+
+    async def on(self, host: Host) -> None:
+        await getattr(host, self.call)(self.subject, *self.arguments, **self.options)
 
 
 class Batch:
@@ -15,8 +31,7 @@ class Batch:
     def __init__(self) -> None:
         self.changes = Changes()
         self.launches: list[Order] = []
-        self.acts: list[tuple[str, Address, Any]] = []
-        """Calls of the host, by name, for an attempt each."""
+        self.acts: list[Act] = []
         self.waiting: list[tuple[asyncio.Future[Any], Any]] = []
         """Who is to be answered after the commit, and with what."""
         self.fresh: dict[str, asyncio.Future[Any]] = {}
@@ -29,5 +44,5 @@ class Batch:
     def take_back(self, jobs: set[str]) -> list[EventRecord]:
         """Drop everything about jobs that were never committed."""
         self.launches = [order for order in self.launches if order.job not in jobs]
-        self.acts = [act for act in self.acts if act[1][0] not in jobs]
+        self.acts = [act for act in self.acts if not act.is_about(jobs)]
         return self.changes.take_back(jobs)

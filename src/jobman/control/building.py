@@ -9,23 +9,23 @@ from typing import TYPE_CHECKING
 
 from jobman.control.admission import SettingsShelf
 from jobman.control.director import Director
+from jobman.control.hosting import open_host
 from jobman.control.logs.watching import LogWatcher
 from jobman.control.refusals import Refusal
 from jobman.control.store.store import Store
-from jobman.engines.local.engine import LocalEngine
 
 if TYPE_CHECKING:
     from jobman.control.serving import ServeOptions
 
 
 async def build_director(options: ServeOptions) -> Director:
-    """The director of a service on this machine."""
+    """The director of a service."""
     store = Store.open(options.database or f"sqlite:///{options.places.database}")
     _check_folder(store, options.places.state)
     store.claim(f"{socket.gethostname()}:{os.getpid()}:{options.places.state}")
     logs = LogWatcher()
     shelf = SettingsShelf()
-    engine = LocalEngine(options.places.state, facts=shelf.facts())
+    engine = await open_host(options, store, shelf)
     return Director(store, engine, settings=shelf, logs=logs, state=options.places.state)
 
 

@@ -29,13 +29,14 @@ from jobman.control.accounting.book import Book
 from jobman.control.accounting.paths import unreadable
 from jobman.control.acting import Acting
 from jobman.control.admission import SettingsShelf
+from jobman.control.batch import Batch
 from jobman.control.broadcast import Subscription
 from jobman.control.explaining import Explanation, estimate_of
 from jobman.control.floor import Floor
 from jobman.control.intake import Intake
 from jobman.control.logs.watching import LogWatcher
 from jobman.control.rereading import Reread, reread
-from jobman.control.resuming import Known, take_up
+from jobman.control.resuming import Known, Resumption, take_up
 from jobman.control.retention import Retention
 from jobman.control.store.store import Store
 from jobman.control.store.writer import Writer
@@ -92,11 +93,18 @@ class Director(Submitting, Acting):
         resumption = take_up(self._floor, self.store.unfinished(), known)
         await self.host.start(self._report)
         await self.host.recover(resumption.orders)
-        for name, address, arguments in resumption.acts:
-            await getattr(self.host, name)(address, *arguments)
+        for act in resumption.acts:
+            await act.on(self.host)
         self._inspecting = asyncio.create_task(self._inspect())
-        self._put(lambda batch: self._floor.resume(resumption.broken, batch))
+        self._put(lambda batch: self._resume(resumption, batch))
         self._begin_to_work()
+
+    def _resume(self, resumption: Resumption, batch: Batch) -> None:
+        self._floor.resume(resumption.broken, batch)
+        self._government.cordon(batch)
+
+    def _nodes_renewed(self) -> None:
+        self._intake.renew(list(self._floor.nodes.values()))
 
     async def stop(self) -> None:
         """Stop working; copies that run go on."""

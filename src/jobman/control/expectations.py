@@ -59,6 +59,13 @@ class _Area:
         also = _also(amounts, self.ceilings.of(request, amounts))
         return self.forecaster.try_out(_honest(request), now, guaranteed_by=guaranteed_by, also=also)
 
+    def learn_node(self, node: ClusterNode) -> None:
+        """One more node, or another than before."""
+        self.nodes[node.name] = node
+        self._capacity = in_all(self.nodes.values())
+        self._leasts.clear()
+        self.forecaster.resized({**self._capacity, **self.ceilings.capacity})
+
     def close(self, name: str, start: float, end: float, nodes: Iterable[str]) -> None:
         """Nodes of it cannot be used for some time."""
         mine = [self.nodes[each] for each in nodes if each in self.nodes]
@@ -102,7 +109,9 @@ class Expectations:
         self._scheduling = scheduling
         self._past: Callable[[], Iterable[PastRun]] | None = past
         self._history = History()
-        self._areas = dict(_areas(nodes, scheduling, bounds, self._history))
+        self._nodes = {node.name: node for node in nodes}
+        self._shares = _shares(nodes, scheduling)
+        self._areas = dict(_areas(nodes, scheduling, self._limits_of(bounds), self._history))
         """By the names of queues; several may have the same."""
         self._played: set[str] = set()
         """Those who are played: who waits in a closed queue is not, nor who has a reservation."""
@@ -112,6 +121,10 @@ class Expectations:
         self._new: list[str] = []
         self._told: dict[str, Expectation] = {}
         """What those were told who wait."""
+        self._away: dict[str, float] = {}
+        """Nodes that cannot be used, and since when."""
+        self._foreign: dict[str, tuple[float, Mapping[str, float]]] = {}
+        """What others use of nodes, and since when."""
         self._closed: set[str] = set()
         self._silenced: list[str] = []
         """Those of whom nothing can be said any more."""
@@ -193,10 +206,36 @@ class Expectations:
                 self._new.append(request.id)
 
     def set_node(self, name: str, state: str, now: float) -> None:
-        if state == "up":
-            self.reopened(f"node {name}")
-        else:
-            self.closed(f"node {name}", now, inf, (name,))
+        self._away.pop(name, None)
+        if state != "up":
+            self._away[name] = now
+        self._lessen(name)
+
+    def set_foreign(self, name: str, amounts: Mapping[str, float], now: float) -> None:
+        self._foreign[name] = (now, amounts)
+        self._lessen(name)
+
+    def learn_node(self, node: ClusterNode, now: float) -> None:  # noqa: ARG002
+        """A node that was not there before, or is not what it was."""
+        self._nodes[node.name] = node
+        known = [area for area in self._all() if node.name in area.nodes]
+        queues = self._scheduling.queues
+        names = [queue.name for queue in queues if own_nodes(queue, queues, [node])]
+        for area in known or [self._areas[name] for name in names[:1]]:
+            area.learn_node(node)
+        self._shares.update(_shares(list(self._nodes.values()), self._scheduling))
+        self._lessen(node.name)
+
+    def _lessen(self, name: str) -> None:
+        """Let a node count for what can be used of it."""
+        self.reopened(f"node {name}")
+        since, amounts = self._foreign.get(name, (0.0, {}))
+        if name in self._away:
+            self.closed(f"node {name}", self._away[name], inf, (name,))
+        elif amounts:
+            for area in self._all():
+                if name in area.nodes:
+                    area.forecaster.closed(f"node {name}", since, inf, amounts)
 
     def closed(self, name: str, start: float, end: float, nodes: Iterable[str]) -> None:
         """Nodes cannot be used for some time."""
@@ -286,6 +325,15 @@ class Expectations:
     def _queue(self, request: Request) -> str:
         return request.queue if request.queue in self._areas else self._scheduling.default_queue
 
+    def _limits_of(self, bounds: LimitsOf) -> LimitsOf:
+        """Limits, and what its queue may use at one time."""
+
+        def limits_of(request: Request) -> Iterable[tuple[Hashable, Mapping[str, float]]]:
+            share = self._shares.get(request.queue or self._scheduling.default_queue)
+            return bounds(request) if share is None else [*bounds(request), share]
+
+        return limits_of
+
     def _area(self, request: Request) -> _Area:
         return self._areas[self._queue(request)]
 
@@ -294,7 +342,7 @@ class Expectations:
 
 
 def _areas(
-    nodes: Sequence[ClusterNode], scheduling: Scheduling, bounds: LimitsOf, history: History
+    nodes: Sequence[ClusterNode], scheduling: Scheduling, limits_of: LimitsOf, history: History
 ) -> Iterator[tuple[str, _Area]]:
     """Queues that share nodes are in one area."""
     together: list[tuple[set[str], list[Queue]]] = []
@@ -305,12 +353,6 @@ def _areas(
             together.remove(known)
             names, queues = names | known[0], known[1] + queues
         together.append((names, queues))
-    shares = _shares(nodes, scheduling)
-
-    def limits_of(request: Request) -> Iterable[tuple[Hashable, Mapping[str, float]]]:
-        share = shares.get(request.queue or scheduling.default_queue)
-        return bounds(request) if share is None else [*bounds(request), share]
-
     for names, queues in together:
         usual = next((queue for queue in queues if queue.name == scheduling.default_queue), queues[0])
         area = _Area(usual, [node for node in nodes if node.name in names], limits_of, history)

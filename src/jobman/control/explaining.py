@@ -169,7 +169,7 @@ async def try_out(floor: Floor, record: JobRecord, plan: Plan) -> answers.Estima
     unit = next(plan.askers(), None)
     if unit is None:
         return answers.Estimate(job=record.id, starts_now=True)
-    request = floor.outline(record, unit)
+    request = floor.outline(record, plan, unit)
     closed = _closed(plan, unit)
     if closed:
         return answers.Estimate(job=record.id, replica=f"{unit.id}.0", queue=request.queue, unpromised=closed)

@@ -15,10 +15,11 @@ from jobman.control import happenings as h
 from jobman.control import keeping
 from jobman.control.accounting.book import EVENT as PERMISSION_LOST
 from jobman.control.accounting.book import Book, Grant
-from jobman.control.asking import Asking
-from jobman.control.batch import Batch
-from jobman.control.causes import Failure
-from jobman.control.conductor import PREEMPTED, UNHEALTHY, Conductor
+from jobman.control.batch import Act, Batch
+from jobman.control.conductor import Conductor
+from jobman.control.connections import Connections
+from jobman.control.ground import Ground, stand_in
+from jobman.control.hearing import Hearing
 from jobman.control.line import Ask, Line
 from jobman.control.live import LiveJob
 from jobman.control.planning import Planning
@@ -28,7 +29,6 @@ from jobman.control.store.records import (
     AttemptRecord,
     EventRecord,
     JobRecord,
-    LogRecord,
     TaskRecord,
 )
 from jobman.control.store.views import Numbers, PastRun
@@ -46,11 +46,9 @@ from jobman.spec.shapes import Alternatives
 
 _LATE = 1.0
 """Seconds after its last attempt by which a job has ended for another reason than that."""
-_NEVER_BEGAN = ("launch-failed", "stage-failed")
-"""Reasons of attempts whose command never ran."""
 
 
-class Floor(Asking):
+class Floor(Hearing):
     """All jobs of a service that are not over."""
 
     def __init__(
@@ -65,15 +63,17 @@ class Floor(Asking):
         self.host = host
         self.clock = clock
         self.jobs: dict[str, LiveJob] = {}
-        self.nodes = {node.name: node for node in host.nodes()}
+        self.connections = Connections()
+        nodes = list(host.nodes())
         accounts = None if book is None else book.accounts
-        self.planning = Planning(list(self.nodes.values()), scheduling or Scheduling(), past, accounts)
+        self.planning = Planning(nodes, scheduling or Scheduling(), past, accounts)
+        self.ground = Ground(nodes, self.planning)
+        self.nodes = self.ground.nodes
         self.book = book or Book(Accounting(), self.planning.accounts)
         self._dues: list[tuple[float, str]] = []
         self._with_lines: dict[str, LiveJob] = {}
         """Jobs that have lines of their own."""
         self._heard_of = ""
-        """The replica whose end is being told: a group around it ended with it, however late that is told."""
         self._asked = 0
         self._job_number = numbers.job
         self._event_number = numbers.event
@@ -107,17 +107,22 @@ class Floor(Asking):
         job = self.add(record, plan, conductor, nodes)
         batch.changes.new_jobs.add(record.id)
         self.event(job, batch, "submitted", message=f"submitted by {record.owner}")
+        partners = self.connections.partners(job)
+        self._tell_partners((job, *partners) if partners else (), batch)
         self.take(record.id, h.Tick(), batch)
 
     def add(
         self, record: JobRecord, plan: Plan, conductor: Conductor, nodes: Sequence[ClusterNode]
     ) -> LiveJob:
-        job = LiveJob(record, plan, conductor, {node.name: node for node in nodes})
-        if record.options.get("virtual"):
+        virtual = record.options.get("virtual")
+        known = {node.name: node for node in nodes} if virtual else self.nodes
+        job = LiveJob(record, plan, conductor, known)
+        if virtual:
             job.line = Line(Pool(nodes), strict=True)
             self._with_lines[job.id] = job
         conductor.asks_ahead = job.line is None
         self.jobs[record.id] = job
+        self.connections.add(job)
         return job
 
     def resume(self, broken: Sequence[tuple[JobRecord, str]], batch: Batch) -> None:
@@ -129,6 +134,7 @@ class Floor(Asking):
             record.exit_code = 1
             batch.changes.jobs[record.id] = record
             self._note(record.id, batch, "job-failed", message=why)
+            batch.acts.append(Act("finish", record.id))
 
     # -- what happens -----------------------------------------------------------------------------
 
@@ -169,15 +175,15 @@ class Floor(Asking):
             case h.Launch(replica=key, attempt=attempt):
                 self._launch(job, key, attempt, batch)
             case h.Stop(replica=key, attempt=attempt, why=why):
-                batch.acts.append(("stop", (job.id, key, attempt), (why,)))
+                batch.acts.append(Act("stop", (job.id, key, attempt), (why,)))
             case h.Freeze(replica=key, attempt=attempt):
                 self.event(job, batch, "frozen", key, attempt, "stands still")
-                batch.acts.append(("freeze", (job.id, key, attempt), ()))
+                batch.acts.append(Act("freeze", (job.id, key, attempt)))
             case h.Thaw(replica=key, attempt=attempt):
                 self.event(job, batch, "thawed", key, attempt, "goes on")
-                batch.acts.append(("thaw", (job.id, key, attempt), ()))
+                batch.acts.append(Act("thaw", (job.id, key, attempt)))
             case h.Prolong(replica=key, attempt=attempt, seconds=seconds):
-                batch.acts.append(("prolong", (job.id, key, attempt), (seconds,)))
+                batch.acts.append(Act("prolong", (job.id, key, attempt), (seconds,)))
             case h.GiveBack(replica=key, reason=reason):
                 self._give_back(job, key, reason, batch)
             case h.Finish(outcome=outcome):
@@ -191,11 +197,16 @@ class Floor(Asking):
         job.attempts[key] = record
         job.retried += attempt > 1
         batch.changes.attempts[job.id, key, attempt] = record
-        batch.launches.append(job.order(key, self.peers(job)))
+        batch.launches.append(self.order(job, key))
+
+    def order(self, job: LiveJob, key: str) -> base.Order:
+        """Everything the host needs to run the current attempt of a task's replica."""
+        partners = [partner.id for partner in self.connections.partners(job)]
+        return job.order(key, self.peers(job), partners, self.host.host_of)
 
     def peers(self, job: LiveJob) -> tuple[base.Peer, ...]:
         """What runs in a job and in those it is connected with."""
-        return tuple(peer for each in (job, *self.connected(job)) for peer in each.peers.values())
+        return tuple(peer for each in (job, *self.connections.named_by(job)) for peer in each.peers.values())
 
     def _give_back(self, job: LiveJob, key: str, reason: str, batch: Batch) -> None:
         known = job.allocations.pop(key, None)
@@ -233,6 +244,16 @@ class Floor(Asking):
             record.exit_code = (failure[1].exit_code if failure is not None else None) or 1
         self.event(job, batch, f"job-{outcome}", message=record.reason)
         self._close_records(job, batch)
+        partners = self.connections.partners(job)
+        self.connections.remove(job)
+        self._tell_partners(partners, batch)
+        batch.acts.append(Act("finish", job.id))
+
+    def _tell_partners(self, jobs: Iterable[LiveJob], batch: Batch) -> None:
+        """Tell the host with whom jobs may talk from now on, where that has changed."""
+        for job in jobs:
+            partners = tuple(partner.id for partner in self.connections.partners(job))
+            batch.acts.append(Act("connect", job.id, (partners,)))
 
     def _close_records(self, job: LiveJob, batch: Batch) -> None:
         """Replicas that were to start over when the job ended are cancelled with it."""
@@ -245,106 +266,6 @@ class Floor(Asking):
                 record = keeping.cleared_record(key, unit, attempt, job.id)
                 record.state, record.since = State.CANCELLED, self.clock()
                 batch.changes.replicas[job.id, key] = record
-
-    def hear(self, report: base.Report, batch: Batch) -> None:
-        """News from the host."""
-        job = self.jobs.get(report.job)
-        if job is None:
-            return
-        key, attempt = report.key, report.attempt
-        match report:
-            case base.Running():
-                self._running(job, report, batch)
-                self.take(job.id, h.Started(key, attempt), batch)
-            case base.CheckPassed(kind="started", passed=True):
-                self.take(job.id, h.PassedStart(key, attempt), batch)
-            case base.CheckPassed(kind="ready", passed=passed):
-                self.event(job, batch, "ready" if passed else "not-ready", key, attempt)
-                self.take(job.id, h.BecameReady(key, attempt, passed), batch)
-            case base.Unhealthy(message=message):
-                job.complaints[key] = message
-                self.event(job, batch, "unhealthy", key, attempt, message)
-                self.take(job.id, h.BecameUnhealthy(key, attempt), batch)
-            case base.Over():
-                self._over(job, report, batch)
-
-    def _running(self, job: LiveJob, report: base.Running, batch: Batch) -> None:
-        record = job.attempts.get(report.key)
-        if record is None or record.attempt != report.attempt:
-            return
-        record.started_at = record.started_at or report.at
-        self._note_start(job, report.at)
-        batch.changes.attempts[job.id, report.key, report.attempt] = record
-        self._keep_outputs(job, report.key, report.attempt, report.outputs, batch, ended=False)
-        if report.ports:
-            unit = job.unit_of(report.key)
-            index = int(report.key.rpartition(".")[2])
-            job.peers[report.key] = base.Peer(unit.name, index, "localhost", report.ports)
-            self._keep_ports(job, report, batch)
-
-    def _note_start(self, job: LiveJob, at: float) -> None:
-        """A job starts with its first attempt, not with the moment one hears of it."""
-        if job.record.started_at is None or at < job.record.started_at:
-            job.record.started_at = at
-
-    def _keep_ports(self, job: LiveJob, report: base.Running, batch: Batch) -> None:
-        """Ports are part of what a replica holds: others must find them also after a restart."""
-        known = job.allocations.get(report.key)
-        if known is not None:
-            record = self._allocation_record(job, report.key, *known)
-            record.allocation["ports"] = report.ports
-            batch.changes.allocations[job.id, report.key, known[0]] = record
-
-    def _keep_outputs(
-        self,
-        job: LiveJob,
-        key: str,
-        attempt: int,
-        outputs: Sequence[base.OutputFile],
-        batch: Batch,
-        *,
-        ended: bool,
-    ) -> None:
-        for output in outputs:
-            batch.changes.logs[job.id, key, attempt, output.copy, output.stream] = LogRecord(
-                job=job.id,
-                key=key,
-                attempt=attempt,
-                copy=output.copy,
-                stream=output.stream,
-                path=output.path,
-                node=output.node,
-                start=output.start,
-                size=output.size,
-                ended=ended,
-            )
-
-    def _over(self, job: LiveJob, report: base.Over, batch: Batch) -> None:
-        record = job.attempts.get(report.key)
-        if record is None or record.attempt != report.attempt or record.ended_at is not None:
-            return
-        record.ended_at = job.last_end = report.at
-        record.started_at = record.started_at or report.started_at
-        if report.started_at is not None and report.reason not in _NEVER_BEGAN:
-            self._note_start(job, report.started_at)
-        for name in ("exit_code", "signal", "reason", "message", "cpu_seconds", "max_rss", "result"):
-            setattr(record, name, getattr(report, name))
-        why = job.conductor.replica(report.key).stopping_for
-        if why == UNHEALTHY:
-            record.reason, record.message = why, job.complaints.pop(report.key, "")
-        elif why == PREEMPTED and report.reason:
-            record.reason = why
-        batch.changes.attempts[job.id, report.key, report.attempt] = record
-        self._keep_outputs(job, report.key, report.attempt, report.outputs, batch, ended=True)
-        for note in report.notes:
-            self.event(job, batch, "note", report.key, report.attempt, note)
-        job.peers.pop(report.key, None)
-        failure = Failure(report.reason, report.exit_code) if report.reason else None
-        if report.reason not in _NEVER_BEGAN:
-            self.take(job.id, h.Started(report.key, report.attempt), batch)
-        self._heard_of = report.key
-        self.take(job.id, h.Ended(report.key, report.attempt, failure), batch)
-        self._heard_of = ""
 
     # -- lines ------------------------------------------------------------------------------------
 
@@ -394,7 +315,9 @@ class Floor(Asking):
     def hold_for(self, job: LiveJob, key: str, attempt: int, allocation: Allocation) -> None:
         job.allocations[key] = (attempt, allocation)
         if job.unit_of(key).kind == "group":
-            job.lines[key] = Line(Pool.within(allocation, job.nodes.values()), strict=False)
+            gone = [held for held in allocation.held if held.node not in job.nodes]
+            nodes = [*job.nodes.values(), *(stand_in(held.node, held.amounts) for held in gone)]
+            job.lines[key] = Line(Pool.within(allocation, nodes), strict=False)
             self._with_lines[job.id] = job
 
     def _allocation_record(
@@ -490,6 +413,7 @@ class Floor(Asking):
     def forget(self, job: LiveJob) -> None:
         """A job is over, or never was: it leaves every line and holds nothing."""
         self.jobs.pop(job.id, None)
+        self.connections.remove(job)
         self._with_lines.pop(job.id, None)
         self.book.forget(job.id)
         job.shy = []

@@ -1,4 +1,4 @@
-"""Governing: the calendar, the states of queues and nodes, and who may enter; what administrators decide.
+"""Governing: the calendar, and the states of queues and nodes; what administrators decide.
 
 Knows what was committed and tells the planner. Writes nothing itself: the director commits and has it kept.
 """
@@ -6,35 +6,27 @@ Knows what was committed and tells the planner. Writes nothing itself: the direc
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from math import inf
 
 import msgspec
 
 from jobman.control import happenings as h
 from jobman.control.administration import NewEntry, QueueInfo
-from jobman.control.admission import NEVER, Fitting
-from jobman.control.batch import Batch
+from jobman.control.batch import Act, Batch
 from jobman.control.calendars import Calendars
 from jobman.control.conductor import PREEMPTED
+from jobman.control.entrance import Entrance
 from jobman.control.floor import Floor
 from jobman.control.refusals import Refusal
-from jobman.control.store.records import CalendarRecord, JobRecord, StateRecord
+from jobman.control.store.records import CalendarRecord, StateRecord
 from jobman.control.store.store import Store
 from jobman.control.switches import Switches
-from jobman.plan.model import Plan, Unit
-from jobman.plan.nodes import ClusterNode
-from jobman.plan.wording import describe_amounts, format_duration
 from jobman.sched.blocks import Block, difference
-from jobman.sched.minimum import least_amounts
 from jobman.sched.queues import QueueState
-from jobman.sched.reach import own_nodes, share_of, within_reach
-from jobman.sched.requests import Request
 from jobman.spec.suggest import closest
 
 HORIZON = 30 * 86400.0
 """How far ahead windows and reservations are planned around."""
 _LOOK_AGAIN = 6 * 3600.0
-_LESS = "Ask for less, or in another queue."
 
 
 class Government:
@@ -50,8 +42,10 @@ class Government:
         """The windows of maintenance that have begun."""
         self._removed: list[str] = []
         """What was taken from the calendar, and those who count on it are not told yet."""
+        self._cordoned: dict[str, bool] = {}
+        """What the host was told of each node."""
         self._look_at = 0.0
-        self._reaches: dict[str, Fitting] = {}
+        self.entrance = Entrance(floor, self.calendars, self.switches)
         floor.is_over = lambda reservation: self.calendars.is_over(reservation, floor.clock())
         floor.keep_chosen = self.keep_chosen
 
@@ -61,8 +55,7 @@ class Government:
         for queue in self.switches.queues(planning.scheduling.queues):
             planning.set_queue(queue.name, queue.state)
         for name, cause in self.switches.draining().items():
-            if name in self._floor.nodes:
-                planning.set_node(name, "draining", cause)
+            self._floor.ground.drain(name, cause)
         self.plan_windows()
 
     # -- what was committed --------------------------------------------------------------------------
@@ -90,8 +83,28 @@ class Government:
 
     def keep_node(self, record: StateRecord) -> None:
         self.switches.keep_node(record)
-        cause = self.switches.draining().get(record.name, "")
-        self._floor.planning.set_node(record.name, record.state, cause)
+        self._floor.ground.drain(record.name, self.switches.draining().get(record.name, ""))
+
+    def renew(self) -> None:
+        """There are others nodes, or others of them, than before."""
+        self.entrance.renew()
+        self.plan_windows()
+
+    def cordon(self, batch: Batch) -> None:
+        """Have the host keep others away from nodes that are out of use, and give back those that are not.
+
+        After a restart everything is said once: what was said last may have been lost.
+        """
+        now = self._floor.clock()
+        closed = [
+            block for block in self._given.values() if block.kind == "maintenance" and block.holds_at(now)
+        ]
+        away = self.switches.draining().keys() | {node for block in closed for node in block.nodes}
+        for name in self._floor.nodes:
+            is_away = name in away
+            if self._cordoned.get(name) is not is_away:
+                self._cordoned[name] = is_away
+                batch.acts.append(Act("drain", name, options={"drained": is_away}))
 
     def queues(self) -> list[QueueInfo]:
         return self.switches.infos(self._floor.planning.scheduling.queues)
@@ -154,6 +167,7 @@ class Government:
                 self._clear(block, batch)
         if self._look_at <= now or any(block.end <= now for block in self._given.values()):
             self.plan_windows()
+        self.cordon(batch)
 
     def _tell_removed(self, batch: Batch) -> None:
         """Who waits for a reservation that was removed waits until there is one of this name again."""
@@ -172,106 +186,3 @@ class Government:
                 if "/" not in key and any(held.node in nodes for held in allocation.held):
                     why = f"maintenance {block.definition} begins on its node"
                     self._floor.displace(job, h.Displaced(key, PREEMPTED), why, batch)
-
-    # -- who may enter -------------------------------------------------------------------------------
-
-    def refuse_all(self, records: Sequence[JobRecord], plans: Sequence[Plan]) -> None:
-        """Refuse jobs that their queue, their account, their reservation or their limits do not admit."""
-        for record, plan in zip(records, plans, strict=True):
-            if not record.options.get("virtual"):
-                self._refuse_stranger(record)
-                self._refuse_excess(record, plan)
-
-    def _refuse_stranger(self, record: JobRecord) -> None:
-        planning = self._floor.planning
-        queue = planning.scheduling.queue(record.queue or "")
-        if queue is None:
-            known = ", ".join(each.name for each in planning.scheduling.queues)
-            raise Refusal("no-such-queue", f"There is no queue {record.queue}.", f"There are {known}.")
-        self.switches.refuse_closed(queue)
-        obstacle = planning.accounts.obstacle(record.owner, record.account or "")
-        if obstacle is not None and planning.scheduling.accounts:  # without accounts any name will do
-            raise Refusal("forbidden", f"The job cannot be charged: {obstacle}.", "Name another account.")
-        reservation = record.options.get("reservation")
-        if reservation:
-            accounts = planning.accounts.path(planning.accounts.resolve(record.owner, record.account or ""))
-            self.calendars.refuse_stranger(reservation, record.owner, accounts, self._floor.clock())
-            if "/" in reservation:
-                whole = reservation.partition("/")[0]
-                advice = f"Name {whole}: its first free time is taken."
-                raise Refusal("bad-request", "A reservation is named without its date.", advice)
-
-    def _refuse_longer(self, reservation: str, unit: Unit, seconds: float) -> None:
-        """What is longer than the reservation it wants to run in would wait for ever."""
-        entry = self.calendars.entry(self.calendars.find(reservation, "reservation"), self._floor.clock())
-        if entry.duration is not None and seconds > entry.duration:
-            raise Refusal(
-                "does-not-fit",
-                f"{unit.id} may take {format_duration(seconds)} with its grace, and the reservation"
-                f" {reservation} lasts {format_duration(entry.duration)}.",
-                "Give it a shorter duration.",
-            )
-
-    def _reach(self, name: str) -> Fitting:
-        """The nodes that jobs of a queue may get, and what fits there."""
-        scheduling = self._floor.planning.scheduling
-        queue = scheduling.queue(name) or scheduling.queues[0]
-        known = self._reaches.get(queue.name)
-        if known is None:
-            found = within_reach(queue, scheduling.queues, list(self._floor.nodes.values()))
-            known = self._reaches[queue.name] = Fitting(found)
-        return known
-
-    def _refuse_misfits(self, record: JobRecord, plan: Plan) -> None:
-        """What would fit on all nodes together may be too much for those of its queue."""
-        fitting = self._reach(record.queue or "")
-        if len(fitting.nodes) == len(self._floor.nodes) or record.options.get("reservation"):
-            return
-        for unit, why in fitting.misfits(plan):
-            queue = self._floor.outline(record, unit).queue
-            words = f"{unit.id} can never start on the nodes of the queue {queue}: {why.removeprefix(NEVER)}."
-            raise Refusal("does-not-fit", words, _LESS)
-
-    def _refuse_excess(self, record: JobRecord, plan: Plan) -> None:
-        """What its limits will never let start, and what is one too many."""
-        planning = self._floor.planning
-        nodes = self._reach(record.queue or "").nodes
-        self._refuse_misfits(record, plan)
-        for unit in plan.askers():
-            request = self._floor.outline(record, unit)
-            seconds = inf if unit.duration is None else unit.duration
-            charge = self._least_charge(unit, nodes)
-            blocked = planning.quotas.may_wait(request, seconds=seconds, charge=charge, nodes=nodes)
-            self._refuse_beyond_share(unit, request)
-            if request.reservation:
-                self._refuse_longer(request.reservation, unit, request.limit)
-            if blocked is not None:
-                raise Refusal("quota", f"{unit.id}: {blocked.words}.", _LESS)
-
-    def _refuse_beyond_share(self, unit: Unit, request: Request) -> None:
-        """What needs more than its queue may use at one time would wait for ever."""
-        scheduling = self._floor.planning.scheduling
-        queue = scheduling.queue(request.queue)
-        if queue is None or queue.share is None:
-            return
-        own = own_nodes(queue, scheduling.queues, list(self._floor.nodes.values()))
-        share = share_of(queue, own)
-        needs = [least_amounts(parts, own, request.wishes) or {} for parts in request.alternatives]
-        first, *others = [_beyond(need, share) for need in needs]
-        if first is not None and None not in others:
-            asked, has = (describe_amounts({first: amounts[first]}) for amounts in (needs[0], share))
-            words = f"{unit.id}: asks for {asked}, and the share of the queue {queue.name} is {has}."
-            raise Refusal("quota", words, _LESS)
-
-    def _least_charge(self, unit: Unit, nodes: Sequence[ClusterNode]) -> float:
-        """What all replicas of a unit may cost, in its cheapest alternative; without a limit nobody knows."""
-        if unit.duration is None:
-            return 0.0
-        prices = self._floor.book.prices
-        price = min(prices.least_hour(parts, nodes) for parts in unit.alternatives)
-        return price * unit.replicas * unit.duration / 3600
-
-
-def _beyond(amounts: Mapping[str, float], share: Mapping[str, float]) -> str | None:
-    """The first kind of which there is too little."""
-    return next((kind for kind, amount in amounts.items() if amount > share.get(kind, inf)), None)

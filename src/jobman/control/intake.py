@@ -56,8 +56,12 @@ class Intake:
         self._host = host
         self.settings = settings
         self._reader = Reader()
-        self._fitting = Fitting(list(host.nodes()))
         self._default_duration = default_duration
+        self.renew(list(host.nodes()))
+
+    def renew(self, nodes: list[ClusterNode]) -> None:
+        """There are others nodes, or others of them, than before."""
+        self._fitting = Fitting(nodes)
 
     def admit(self, submission: answers.Submission, owner: str) -> Admitted:
         """Everything that has to be right before a job is entered; raises a Refusal."""
@@ -93,11 +97,14 @@ class Intake:
 
     def _fit(self, plans: list[Plan], submission: answers.Submission) -> Fitting:
         fitting = self._fitting
+        if submission.keep_logs is not None:
+            advice = "leave --keep-logs out; it is for a cluster without a service"
+            raise Refusal("cannot", "a service keeps what jobs write by itself", advice)
         if submission.virtual is not None:
             try:
                 fitting = Fitting(list(self._host.nodes(submission.virtual)))
             except ValueError as error:
-                advice = "write NODESxCORES, such as --virtual 4x4"
+                advice = "write NODESxCORES, such as --virtual 4x4; clusters emulate no nodes"
                 raise Refusal("bad-request", str(error), advice) from error
         for plan in plans:
             refuse_features(plan, self._host, no_container=submission.no_container)

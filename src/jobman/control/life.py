@@ -8,7 +8,6 @@ import logging
 import os
 import pwd
 import signal
-import socket
 import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Literal
@@ -16,7 +15,7 @@ from typing import TYPE_CHECKING, Literal
 from jobman.control.api.app import create_app
 from jobman.control.api.call import Desk
 from jobman.control.api.identity import SocketDoor, TokenDoor, Tokens
-from jobman.control.listening import Listener, address_of, tcp_sockets, unix_socket
+from jobman.control.front import Front
 from jobman.control.log_file import keep_small
 
 if TYPE_CHECKING:
@@ -29,46 +28,46 @@ _FAULT = 1
 
 
 class Life:
-    """A service while it listens."""
+    """A service while it works. With a `front` it listens already, and only what it answers changes."""
 
-    def __init__(self, options: ServeOptions, director: Director) -> None:
+    def __init__(self, options: ServeOptions, director: Director, front: Front | None = None) -> None:
         self._options = options
         self._director = director
         self._code = 0
-        self._sockets = self._open_sockets()
+        self._is_open = front is not None
+        self._front = front or Front(options, _not_yet)
         self._desk = self._make_desk()
-        self._listener = Listener(create_app(self._desk), self._sockets, options)
+        self._front.app = create_app(self._desk)
 
-    async def lead(self, announce: Callable[[str], None]) -> int:
-        """Listen until the end; returns the exit code."""
-        listener = self._listener
-        listener.on_listening = lambda: self._begin(announce)
-        listener.on_closing = self._close
+    async def lead(self, announce: Callable[[str], None] | None = None) -> int:
+        """Answer until the end; returns the exit code."""
         loop = asyncio.get_running_loop()
+        # Where another server goes on, those who follow come back to it.
+        farewell = self._options.lease is None
         for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, lambda: self._desk.begin_stop(farewell=True))
+            loop.add_signal_handler(number, lambda: self._desk.begin_stop(farewell=farewell))
         loop.add_signal_handler(signal.SIGHUP, self._director.reread)
         watches = [asyncio.ensure_future(watch) for watch in (self._watch(), self._end_with_director())]
         try:
-            await listener.listen()
+            if not self._is_open:
+                await self._front.open()
+            self._begin(announce)
+            await self._front.ended()
         finally:
             for watch in watches:
                 watch.cancel()
+            self._desk.stopping.set()  # streams end, also where nobody told it to stop
             self._desk.close()
         log.info("stopped")
         return self._code
 
-    def _begin(self, announce: Callable[[str], None]) -> None:
-        announce(self._desk.listen)
+    def _begin(self, announce: Callable[[str], None] | None) -> None:
+        if announce is not None:
+            announce(self._desk.listen)
         log.info("listening at=%s", self._desk.listen or self._desk.socket)
         # What is there now stays; the collector need not look at it again.
         gc.freeze()
         gc.enable()
-
-    def _close(self) -> None:
-        if self._options.listen is None:
-            # Nobody else can have taken the name: that takes the lock on the pid file.
-            self._options.places.socket.unlink(missing_ok=True)
 
     async def _watch(self) -> None:
         """See to it that an idle service ends, and that the log stays small."""
@@ -77,8 +76,8 @@ class Life:
         answered, quiet_since = -1, 0.0
         while True:
             await asyncio.sleep(pause)
-            if answered != self._listener.answered or self._is_needed():
-                answered, quiet_since = self._listener.answered, time.monotonic()
+            if answered != self._front.answered or self._is_needed():
+                answered, quiet_since = self._front.answered, time.monotonic()
             elif limit is not None and time.monotonic() - quiet_since >= limit:
                 log.info("idle")
                 self._desk.begin_stop(farewell=False)
@@ -99,12 +98,7 @@ class Life:
         self._desk.begin_stop(farewell=False)
 
     def _is_needed(self) -> bool:
-        return self._listener.is_in_use or not self._director.is_idle()
-
-    def _open_sockets(self) -> list[socket.socket]:
-        if self._options.listen is None:
-            return [unix_socket(self._options.places.socket)]
-        return tcp_sockets(self._options.listen)
+        return self._front.is_in_use or not self._director.is_idle()
 
     def _make_desk(self) -> Desk:
         options = self._options
@@ -118,10 +112,14 @@ class Life:
             database=_place_of(options),
             folder=str(options.places.state),
             socket=str(options.places.socket) if mode == "embedded" else "",
-            listen="" if mode == "embedded" else address_of(self._sockets[0], options),
+            listen=self._front.address,
             since=time.time(),
-            stop=lambda: self._listener.stop(),
+            stop=self._front.stop,
         )
+
+
+async def _not_yet(_scope: object, _receive: object, _send: object) -> None:
+    raise AssertionError("nobody is let in before there is somebody who answers")
 
 
 def _tokens(director: Director) -> Tokens:

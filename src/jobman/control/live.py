@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 
 import msgspec
@@ -12,13 +12,16 @@ from jobman.control.line import Line
 from jobman.control.runs import Replica
 from jobman.control.store.records import AttemptRecord, JobRecord, PromiseRecord
 from jobman.engines.base import Order, Peer
-from jobman.plan.model import Plan, Unit
+from jobman.plan.model import Coordinator, Plan, Unit
 from jobman.plan.nodes import ClusterNode
 from jobman.plan.replicas import for_replica
 from jobman.sched.allocation import Allocation, Slot
 from jobman.sched.wishes import Wishes, wishes_for
 from jobman.spec.access import Security
 from jobman.spec.shapes import Alternatives
+
+HostOf = Callable[[str, str, int], str]
+"""The name under which a copy is reached, of a job, a replica and the copy's number."""
 
 
 class LiveJob:
@@ -89,7 +92,7 @@ class LiveJob:
             where.setdefault(unit.id, []).extend(slot.node for slot in allocation.slots)
         return where
 
-    def order(self, key: str, peers: tuple[Peer, ...]) -> Order:
+    def order(self, key: str, peers: tuple[Peer, ...], connected: Sequence[str], host_of: HostOf) -> Order:
         """Everything an engine needs to run the current attempt of a task's replica."""
         replica = self.conductor.replica(key)
         allocation = self._allocation(replica)
@@ -109,9 +112,13 @@ class LiveJob:
             virtual=self.record.options.get("virtual"),
             cwd=self.record.cwd,
             environment=self.record.environment,
-            coordinator="localhost" if self._has_coordinator(replica) else None,
+            coordinator=None if (chief := self._coordinator(replica)) is None else host_of(self.id, chief, 0),
             peers=peers,
             no_container=self.record.options.get("no_container", False),
+            plan=self.plan,
+            connected=tuple(connected),
+            extra=replica.extended or 0.0,
+            has_begun=key in self.attempts and self.attempts[key].started_at is not None,
         )
 
     def _as_its_owner(self, unit: Unit) -> Unit:
@@ -129,7 +136,7 @@ class LiveJob:
             return known[1]
         # A local task runs in the driver of its group: on its first node, pinned to nothing.
         around = self._around(replica.key)
-        first = around.held[0].node if around is not None and around.held else next(iter(self.nodes))
+        first = around.held[0].node if around is not None and around.held else next(iter(self.nodes), "")
         return Allocation(0, (), (Slot(first),))
 
     def _around(self, key: str) -> Allocation | None:
@@ -137,14 +144,24 @@ class LiveJob:
         known = self.allocations.get(key.rpartition("/")[0])
         return None if known is None else known[1]
 
-    def _has_coordinator(self, replica: Replica) -> bool:
-        """Whether a scope around it names a copy that the others report to."""
-        owner = replica.run.scope.owner
-        while owner is not None:
-            if owner.run.unit.coordinator is not None:
-                return True
-            owner = owner.run.scope.owner
-        return self.plan.coordinator is not None
+    def _coordinator(self, replica: Replica) -> str | None:
+        """The replica that others report to, by the nearest scope around one that names any."""
+        scope = replica.run.scope
+        while scope.owner is not None:
+            if scope.owner.run.unit.coordinator is not None:
+                return self._key_within(scope.prefix, scope.owner.run.unit.coordinator)
+            scope = scope.owner.run.scope
+        found = self.plan.coordinator
+        return None if found is None else self._key_within(scope.prefix, found)
+
+    def _key_within(self, prefix: str, coordinator: Coordinator) -> str:
+        """The key of a task's replica; of a group's, that of the first task in it."""
+        unit = self.units[coordinator.unit]
+        key = f"{prefix}{unit.name}.{coordinator.replica}"
+        while unit.kind == "group":
+            unit = next(child for child in self.plan.units if child.parent == unit.id)
+            key = f"{key}/{unit.name}.0"
+        return key
 
     def connected(self) -> Iterator[str]:
         """Names and ids of jobs it wants to reach."""

@@ -21,6 +21,8 @@ def write_lines() -> None:
     logging.basicConfig(level=logging.INFO, handlers=[handler])
     # It tells of its own start and stop, which we tell of ourselves.
     logging.getLogger("uvicorn.error").setLevel(logging.WARNING)
+    # It tells of every request to a cluster, several a second.
+    logging.getLogger("httpx").setLevel(logging.WARNING)
 
 
 def keep_small(path: Path) -> None:

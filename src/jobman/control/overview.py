@@ -25,10 +25,11 @@ def nodes(floor: Floor, switches: Switches) -> list[answers.Node]:
     return [
         answers.Node(
             name=node.name,
-            state=_state(switches.node(node.name)),
-            reason=_reason(switches.node(node.name)),
+            state=floor.ground.condition(node.name).state,
+            reason=_reason(floor, node.name, switches.node(node.name)),
             amounts=dict(node.amounts),
             used={kind: amount - free[node.name].get(kind, 0) for kind, amount in node.amounts.items()},
+            foreign=dict(floor.ground.foreign(node.name)),
             facts=node.facts,
             labels=node.labels,
             jobs=sorted(jobs.get(node.name, ())),
@@ -37,14 +38,12 @@ def nodes(floor: Floor, switches: Switches) -> list[answers.Node]:
     ]
 
 
-def _state(record: StateRecord | None) -> str:
-    return "up" if record is None else record.state
-
-
-def _reason(record: StateRecord | None) -> str:
-    if record is None or record.state == "up":
-        return ""
-    return f"by {record.by}" + (f": {record.reason}" if record.reason else "")
+def _reason(floor: Floor, name: str, record: StateRecord | None) -> str:
+    """Why a node is not up: as the host sees it, and as an administrator wants it."""
+    words = [floor.ground.reason(name)]
+    if record is not None and record.state != "up":
+        words.append(f"by {record.by}" + (f": {record.reason}" if record.reason else ""))
+    return "; ".join(filter(None, words))
 
 
 def in_line(floor: Floor) -> list[int]:
@@ -85,7 +84,7 @@ async def _next_starts(floor: Floor, jobs: list[LiveJob]) -> dict[str, str]:
     for job in jobs:
         unit = next(job.plan.askers(), None)
         if unit is not None and job.line is None:
-            asked[job.id] = floor.outline(job.record, unit)
+            asked[job.id] = floor.outline(job.record, job.plan, unit)
     found = await floor.planning.ask(
         lambda planner: {each: planner.try_out(asked[each], now) for each in asked}
     )

@@ -164,6 +164,23 @@ class Planning:
         """What the planner started is not wanted any more, or cannot be had."""
         self._notes.append(lambda now: self._gone(request_id, now))
 
+    # -- what becomes of the nodes -------------------------------------------------------------------
+
+    def add_node(self, node: ClusterNode) -> None:
+        """A node that was not there before, empty and up."""
+        self.pool.add(node)
+        self._notes.append(lambda now: self._add_node(node, now))
+
+    def change_node(self, node: ClusterNode) -> None:
+        """A node that is known has more or less than before, or something else is true of it."""
+        self.pool.change(node)
+        self._notes.append(lambda now: self._change_node(node, now))
+
+    def set_foreign(self, name: str, amounts: Mapping[str, float]) -> None:
+        """What others use of a node from now on."""
+        self.pool.set_foreign(name, amounts)
+        self._notes.append(lambda now: self._set_foreign(name, amounts, now))
+
     # -- what administrators say ---------------------------------------------------------------------
 
     def set_queue(self, name: str, state: QueueState) -> None:
@@ -308,6 +325,20 @@ class Planning:
     def _set_node(self, name: str, state: str, cause: str, now: float) -> None:
         self._planner.set_node(name, state, now, cause)
         self._expectations.set_node(name, state, now)
+
+    def _add_node(self, node: ClusterNode, now: float) -> None:
+        self._planner.add_node(node, now)
+        self.priorities.learn(node)
+        self._expectations.learn_node(node, now)
+
+    def _change_node(self, node: ClusterNode, now: float) -> None:
+        self._planner.change_node(node, now)
+        self.priorities.learn(node)
+        self._expectations.learn_node(node, now)
+
+    def _set_foreign(self, name: str, amounts: Mapping[str, float], now: float) -> None:
+        self._planner.set_foreign(name, amounts, now)
+        self._expectations.set_foreign(name, amounts, now)
 
     def _block(self, block: Block, now: float) -> None:
         nodes = self._planner.block(block, now)

@@ -35,6 +35,7 @@ CODES: dict[str, tuple[int, int]] = {
     "would-delay": (409, 6),
     "store": (503, 5),
     "stopping": (503, 5),
+    "standby": (503, 5),
     "internal": (500, 5),
 }
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import NamedTuple, Protocol, TypeVar
 
 import msgspec
 
 from jobman.control import happenings as h
 from jobman.control import keeping
-from jobman.control.batch import Batch
+from jobman.control.batch import Act, Batch
 from jobman.control.floor import Floor
 from jobman.control.live import LiveJob
 from jobman.control.runs import Replica
@@ -37,7 +37,7 @@ class Resumption(msgspec.Struct):
 
     orders: list[base.Order] = []
     """Attempts that were begun, or may have been."""
-    acts: list[tuple[str, base.Address, tuple[Any, ...]]] = []
+    acts: list[Act] = []
     """Calls of the host that may have been lost; each may be made again."""
     broken: list[tuple[JobRecord, str]] = []
     """Jobs that cannot go on, and why."""
@@ -67,10 +67,13 @@ def take_up(floor: Floor, found: Unfinished, known: Known) -> Resumption:
             resumption.broken.append((record, f"it could not be taken up after a restart: {error}"))
     # Orders name the peers of a job, so all jobs have to be back before the first is made.
     for job in jobs:
-        for replica in job.conductor.live():
-            if replica.run.unit.kind == "task":
-                resumption.orders.append(job.order(replica.key, floor.peers(job)))
-                resumption.acts += _acts(job, replica)
+        running = [replica for replica in job.conductor.live() if replica.run.unit.kind == "task"]
+        for replica in running:
+            resumption.orders.append(floor.order(job, replica.key))
+            resumption.acts += _acts(job, replica)
+        if running:
+            partners = tuple(partner.id for partner in floor.connections.partners(job))
+            resumption.acts.append(Act("connect", job.id, (partners,)))
     return resumption
 
 
@@ -111,20 +114,19 @@ def _hold_again(
         job.untaken.add(record.key)
     ports = record.allocation.get("ports")
     if ports:
-        replica = job.conductor.replica(record.key)
-        job.peers[record.key] = base.Peer(replica.run.unit.name, replica.index, "localhost", ports)
+        job.peers[record.key] = floor.peer(job, record.key, ports)
 
 
-def _acts(job: LiveJob, replica: Replica) -> list[tuple[str, base.Address, tuple[Any, ...]]]:
+def _acts(job: LiveJob, replica: Replica) -> list[Act]:
     """What the host was asked to do with an attempt, once more."""
     address = (job.id, replica.key, replica.attempt)
     if replica.state is State.STOPPING:
-        return [("stop", address, (replica.stopping_for or "again",))]
-    acts: list[tuple[str, base.Address, tuple[Any, ...]]] = []
+        return [Act("stop", address, (replica.stopping_for or "again",))]
+    acts: list[Act] = []
     if replica.run.unit.policies.suspend == "freeze":
-        acts.append(("freeze" if replica.frozen else "thaw", address, ()))
+        acts.append(Act("freeze" if replica.frozen else "thaw", address))
     if replica.extended:
-        acts.append(("prolong", address, (replica.extended,)))
+        acts.append(Act("prolong", address, (replica.extended,)))
     return acts
 
 

@@ -16,13 +16,13 @@ from typing import NamedTuple
 
 import msgspec
 
-from jobman.control.failpoints import failpoint
 from jobman.control.logs.removal import OddPath, Room, entered
 from jobman.control.logs.times import times_beside
 from jobman.control.store.errors import StoreError
 from jobman.control.store.outputs import KeptOutput
 from jobman.control.store.records import Changes, LogRecord
 from jobman.control.store.store import Store
+from jobman.engines.failpoints import failpoint
 from jobman.plan.wording import format_duration
 from jobman.spec.quantities import format_size
 

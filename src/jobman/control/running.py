@@ -27,10 +27,14 @@ def run(options: ServeOptions, build: Build, announce: Callable[[str], None]) ->
             return runner.run(_live(options, build, announce))
     except Exception as error:
         _complain(error)
-        return _UNREACHABLE
+        return _code_of(error)
 
 
 async def _live(options: ServeOptions, build: Build, announce: Callable[[str], None]) -> int:
+    if options.lease is not None:
+        from jobman.control.leading import lead
+
+        return await lead(options, build, announce)
     director = await build(options)
     # An engine may start processes of its own; what the endpoints need is loaded meanwhile.
     starting = asyncio.ensure_future(director.start())
@@ -47,6 +51,12 @@ def _load_endpoints() -> type[Life]:
     from jobman.control.life import Life
 
     return Life
+
+
+def _code_of(error: Exception) -> int:
+    """Of a cluster that cannot be used the reason matters: wrong files, no rights, nobody there."""
+    is_engine = type(error).__module__.startswith("jobman.engines.")
+    return getattr(error, "exit_code", _UNREACHABLE) if is_engine else _UNREACHABLE
 
 
 def _complain(error: Exception) -> None:

@@ -19,6 +19,7 @@ from jobman.control.places import Places, find_places
 
 if TYPE_CHECKING:
     from jobman.control.director import Director
+    from jobman.control.leading import LeaseOptions
 
 IDLE_SECONDS = 15 * 60.0
 _TAKE_OVER_SECONDS = 30.0
@@ -40,6 +41,18 @@ class ServeOptions(NamedTuple):
     """Whether to listen to other machines without TLS."""
     idle: float | None = None
     """Stop after so many seconds without work and connections."""
+    engine: str = "local"
+    """Who runs what is placed: local or kubernetes."""
+    kubeconfig: Path | None = None
+    """Where the cluster is, and that of the lease; by default as kubectl finds it."""
+    context: str | None = None
+    """Of the kubeconfig; the current one by default."""
+    namespace: str | None = None
+    """Where the objects of jobs are; that of the context by default."""
+    lease: LeaseOptions | None = None
+    """Wait for a Lease before anything is done, so that several servers can run and one leads."""
+    guard: Callable[[], None] | None = None
+    """Raises where another server may lead: whoever acts on a cluster asks it right before each act."""
 
     @property
     def mode(self) -> str:
@@ -66,6 +79,8 @@ def serve(options: ServeOptions, build: Build = build_usual) -> int:
         return _complain(error.message, error.advice, _USAGE)
     try:
         options.places.make()
+        if options.lease is not None:
+            return _with_lease(options, build)
         return _with_pid_file(options, build)
     except OSError as error:
         return _complain(f"The service cannot start: {error}.", "", _UNREACHABLE)
@@ -93,6 +108,13 @@ def _with_pid_file(options: ServeOptions, build: Build) -> int:
     finally:
         write_running(descriptor, None)
         os.close(descriptor)
+
+
+def _with_lease(options: ServeOptions, build: Build) -> int:
+    """The Lease is what keeps two servers apart: their folder may be one that both mount."""
+    from jobman.control.running import run
+
+    return run(options, build, lambda _listen: None)
 
 
 def _announce(options: ServeOptions, descriptor: int, listen: str) -> None:

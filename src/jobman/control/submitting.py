@@ -52,7 +52,7 @@ class Submitting(Working, ABC):
         warnings = plain(admitted.warnings)
         if submission.dry_run or submission.what_if:
             records = self._records(admitted, owner, None)
-            self._government.refuse_all(records, admitted.plans)
+            self._government.entrance.refuse_all(records, admitted.plans)
             return answers.Submitted(
                 jobs=[_as_answer(record) for record in records],
                 warnings=warnings,
@@ -65,7 +65,7 @@ class Submitting(Working, ABC):
 
         def enter(batch: Batch, future: asyncio.Future[Any]) -> None:
             records = self._records(admitted, owner, environment)
-            self._government.refuse_all(records, admitted.plans)
+            self._government.entrance.refuse_all(records, admitted.plans)
             for plan, record in zip(admitted.plans, records, strict=True):
                 self._floor.enter(
                     record, plan, admitted.nodes, batch, done=admitted.done, hold=submission.hold

@@ -8,6 +8,7 @@ from jobman.control.live import LiveJob
 from jobman.control.runs import Replica
 from jobman.control.states import State
 from jobman.control.store.records import AttemptRecord
+from jobman.engines import endings
 
 KINDS: dict[State, str] = {
     State.RUNNING: "started",
@@ -46,28 +47,9 @@ def _end_of(change: Change, attempt: AttemptRecord | None) -> str:
 
 def how_it_ended(reason: str, exit_code: int | None, attempt: AttemptRecord | None) -> str:
     """The end of an attempt that did not succeed."""
-    if not reason:
-        return "it starts over"
-    said = _REASONS.get(reason, reason)
-    if reason == "exit" and exit_code is not None:
-        said = f"exit code {exit_code}"
-    elif reason == "signal" and attempt is not None and attempt.signal is not None:
-        said = f"ended by {_signal_name(attempt.signal)}"
-    message = attempt.message if attempt is not None else ""
-    return f"{said}: {message}" if message else said
-
-
-_REASONS = {
-    "exit": "a task of it failed",
-    "signal": "ended by a signal",
-    "timeout": "its time was up",
-    "out-of-memory": "it used more memory than it had",
-    "unhealthy": "its check failed",
-    "launch-failed": "it could not be started",
-    "stage-failed": "a file it needs could not be brought",
-    "node-lost": "its node was lost",
-    "preempted": "it had to make room",
-}
+    if attempt is None:
+        return endings.how_it_ended(reason, exit_code)
+    return endings.how_it_ended(reason, exit_code, attempt.signal, attempt.message)
 
 
 def _why_stopping(replica: Replica | None) -> str:
@@ -97,15 +79,6 @@ def _nodes(job: LiveJob, key: str) -> str:
     if not nodes:
         return "this machine"
     return ", ".join(nodes[:4]) + (f" and {len(nodes) - 4} more" if len(nodes) > 4 else "")
-
-
-def _signal_name(number: int) -> str:
-    from signal import Signals
-
-    try:
-        return Signals(number).name
-    except ValueError:
-        return f"signal {number}"
 
 
 def job_reason(job: LiveJob) -> str:

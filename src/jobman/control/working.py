@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
 from jobman.control.batch import Batch
 from jobman.control.broadcast import Broadcast
-from jobman.control.failpoints import failpoint
 from jobman.control.floor import Floor
 from jobman.control.governing import Government
 from jobman.control.logs.watching import LogWatcher
@@ -26,6 +25,7 @@ from jobman.control.store.records import LogRecord
 from jobman.control.store.store import Store
 from jobman.control.store.writer import Writer
 from jobman.engines import base
+from jobman.engines.failpoints import failpoint
 
 log = logging.getLogger("jobman.director")
 MOST_AT_ONCE = 500
@@ -177,8 +177,8 @@ class Working:
         for future, answer in batch.waiting:
             if not future.done():
                 future.set_result(answer)
-        for name, address, arguments in batch.acts:
-            await getattr(self.host, name)(address, *arguments)
+        for act in batch.acts:
+            await act.on(self.host)
         if has_acts:
             failpoint("director.after-acts")
         if self.logs is not None and batch.changes.logs:
@@ -208,8 +208,21 @@ class Working:
     def _put(self, item: Item) -> None:
         self._inbox.put_nowait(item)
 
-    def _report(self, report: base.Report) -> None:
-        self._put(lambda batch: self._floor.hear(report, batch))
+    def _report(self, news: base.News) -> None:
+        if isinstance(news, base.NodesChanged):
+            self._put(lambda batch: self._look_at_nodes(news.nodes, batch))
+        else:
+            self._put(lambda batch: self._floor.hear(news, batch))
+
+    def _look_at_nodes(self, nodes: Sequence[base.NodeSeen], batch: Batch) -> None:
+        """Learn how nodes are now."""
+        if self._floor.see(nodes):
+            self._government.renew()
+            self._nodes_renewed()
+        self._government.cordon(batch)
+
+    def _nodes_renewed(self) -> None:
+        """There are others nodes, or others of them, than before."""
 
     async def _ask(self, item: Callable[[Batch, asyncio.Future[Any]], None]) -> Any:
         """Put something into the next batch and wait for its commit."""

@@ -7,7 +7,7 @@ call may be made again: job, replica and attempt name what is meant, and an atte
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Protocol
+from typing import Literal, Protocol
 
 import msgspec
 
@@ -66,6 +66,14 @@ class Order(msgspec.Struct, frozen=True, kw_only=True):
     coordinator: str | None = None
     peers: tuple[Peer, ...] = ()
     no_container: bool = False
+    plan: Plan | None = None
+    """The whole job, for engines that write some of it down beside each attempt."""
+    connected: tuple[str, ...] = ()
+    """The ids of the jobs that this one may talk with, and they with it."""
+    extra: float = 0.0
+    """Seconds it was given beyond the duration of its unit."""
+    has_begun: bool = False
+    """Whether it is known to have run already: it must not be started any more."""
 
     @property
     def address(self) -> Address:
@@ -134,6 +142,30 @@ class Over(Report, frozen=True, kw_only=True):
     """What could not be done as asked, and did not matter enough to fail."""
 
 
+NodeState = Literal["up", "drained", "suspect", "down"]
+"""A drained node keeps what runs on it and takes nothing new; a suspect one is expected back soon."""
+
+
+class NodeSeen(msgspec.Struct, frozen=True, kw_only=True):
+    """A node as a host sees it now."""
+
+    node: ClusterNode
+    state: NodeState = "up"
+    reason: str = ""
+    """In words, where it is not up."""
+    foreign: dict[str, float] = {}
+    """What is used of it by others than us, or missing from what it had, by kind."""
+
+
+class NodesChanged(msgspec.Struct, frozen=True):
+    """News of nodes: each is as it is said here from now on; one that is gone is down."""
+
+    nodes: tuple[NodeSeen, ...]
+
+
+News = Report | NodesChanged
+
+
 class CopyInfo(msgspec.Struct, frozen=True, kw_only=True):
     """A running copy, for those who want to look at it from inside."""
 
@@ -166,7 +198,13 @@ class Host(Protocol):
     def refusals_for(self, plan: Plan, account: Account) -> Sequence[Refused]:
         """What of a plan it does not do for somebody else than the service itself."""
 
-    async def start(self, report: Callable[[Report], None]) -> None:
+    def host_of(self, job: str, key: str, copy: int = 0) -> str:
+        """The name under which a copy of a replica is reached by others of its job and by connected jobs."""
+
+    def overhead(self, plan: Plan, unit: Unit) -> Mapping[str, int]:
+        """What each copy of a unit costs its node beyond what it asks for."""
+
+    async def start(self, report: Callable[[News], None]) -> None:
         """Get ready; `report` is called in the event loop with all news from now on."""
 
     async def launch(self, orders: Sequence[Order]) -> None:
@@ -175,8 +213,21 @@ class Host(Protocol):
     async def recover(self, orders: Sequence[Order]) -> None:
         """After a restart: attempts that were begun, or may have been.
 
-        Launch those that never ran, watch those that run, report those that are over.
+        Launch those that never ran, watch those that run, report those that are over. They are all there
+        are: what is found of others is removed.
         """
+
+    async def settle(self, address: Address) -> None:
+        """The end of an attempt is written down: what it left where it ran may go."""
+
+    async def connect(self, job: str, partners: Sequence[str]) -> None:
+        """From now on these are the jobs that a job may talk with."""
+
+    async def finish(self, job: str) -> None:
+        """A job is over: what its attempts had in common may go. Its output stays."""
+
+    async def drain(self, node: str, *, drained: bool) -> None:
+        """An administrator or a maintenance window takes a node out of use, or gives it back."""
 
     async def stop(self, address: Address, why: str) -> None:
         """End an attempt in peace, and by force when its grace is over; also one that is frozen."""

@@ -50,12 +50,14 @@ class Capacity:
         self.gpus = gpus
         self.holders = 0
         self.whole = False
+        self.foreign: Units = {}
+        """What others use, of which nothing is known but that; it is not free, nor part of the whole."""
 
     @classmethod
     def of(cls, node: ClusterNode) -> Capacity:
         """A node of its own, with the ids from 0 on."""
-        total = {kind: to_units(kind, amount) for kind, amount in node.amounts.items()}
-        return cls(node, total, _first(node.amounts.get("core", 0)), _first(node.amounts.get("gpu", 0)))
+        cores, gpus = (_first(node.amounts.get(kind, 0)) for kind in ("core", "gpu"))
+        return cls(node, _units_of(node), cores, gpus)
 
     @classmethod
     def of_held(cls, node: ClusterNode, held: Held) -> Capacity:
@@ -65,6 +67,30 @@ class Capacity:
 
     def emptied(self) -> Capacity:
         return Capacity(self.node, self.total, self.all_cores, self.all_gpus)
+
+    def change(self, node: ClusterNode) -> None:
+        """It has more or less than before, or something else is true of it; what is held stays held."""
+        total = _units_of(node)
+        for kind in total.keys() | self.total.keys():
+            self.free[kind] = self.free.get(kind, 0) + total.get(kind, 0) - self.total.get(kind, 0)
+        cores, gpus = (_first(node.amounts.get(kind, 0)) for kind in ("core", "gpu"))
+        self.cores |= cores & ~self.all_cores
+        self.gpus |= gpus & ~self.all_gpus
+        self.all_cores |= cores
+        self.all_gpus |= gpus
+        self.node, self.total = node, total
+
+    def set_foreign(self, amounts: Mapping[str, Amount]) -> None:
+        """What others use from now on; where that was held, less than nothing is free."""
+        wanted = {kind: to_units(kind, amount) for kind, amount in amounts.items() if kind in self.total}
+        for kind in wanted.keys() | self.foreign.keys():
+            self.free[kind] += self.foreign.get(kind, 0) - wanted.get(kind, 0)
+        self.foreign = wanted
+
+    @property
+    def own(self) -> Units:
+        """What others leave of it."""
+        return {kind: max(0, units - self.foreign.get(kind, 0)) for kind, units in self.total.items()}
 
     def seat(
         self, each: Mapping[str, Amount], copies: int, beside: Mapping[str, Amount], *, whole: bool
@@ -94,13 +120,13 @@ class Capacity:
         return min(limits) if limits else None
 
     def everything(self) -> Held:
-        amounts = {kind: to_amount(kind, units) for kind, units in self.total.items()}
+        amounts = {kind: to_amount(kind, units) for kind, units in self.own.items()}
         return Held(self.node.name, _numbers(self.all_cores), _numbers(self.all_gpus), amounts, True)
 
     def _shares(self, copies: int, named: set[str]) -> dict[str, Amount]:
         """Of a whole node, what the shape does not name is divided evenly among its copies."""
         shares: dict[str, Amount] = {}
-        for kind, units in self.total.items():
+        for kind, units in self.own.items():
             share = units // copies
             if kind == "core" and share > _PER_CORE:
                 share -= share % _PER_CORE
@@ -142,8 +168,10 @@ class Capacity:
     def _changed(self, held: Held, sign: int) -> Units:
         found = {}
         for kind, amount in held.amounts.items():
-            found[kind] = self.free.get(kind, 0) + sign * to_units(kind, amount)
-            if not 0 <= found[kind] <= self.total.get(kind, 0):
+            units = to_units(kind, amount)
+            found[kind] = self.free.get(kind, 0) + sign * units
+            most = self.total.get(kind, 0) - self.foreign.get(kind, 0)
+            if found[kind] > most or (sign < 0 and units and found[kind] < 0):
                 raise PlacementError(f"{kind} of {self.node.name} does not add up")
         return found
 
@@ -187,6 +215,10 @@ def _lowest(free: int, count: int) -> int:
     for _ in range(count):
         rest &= rest - 1
     return free ^ rest
+
+
+def _units_of(node: ClusterNode) -> Units:
+    return {kind: to_units(kind, amount) for kind, amount in node.amounts.items()}
 
 
 def _first(amount: Amount) -> int:

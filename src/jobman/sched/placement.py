@@ -79,10 +79,32 @@ class Pool:
             raise PlacementError("two nodes have the same name")
         self._known = {each.node.name: each.node for each in capacities}
         self._openings = Openings(len(capacities))
-        for name in (_OPEN, _EMPTY):
-            self._openings.add(name, [1] * len(capacities))
+        self._openings.add(_OPEN, [int(not each.whole) for each in capacities])
+        self._openings.add(_EMPTY, [int(not each.holders) for each in capacities])
         self._eligible: dict[tuple[object, ...], Column] = {}
         self._unused: Pool | None = None
+
+    # -- nodes that come and change --------------------------------------------------------------------------
+
+    def add(self, node: ClusterNode) -> None:
+        """One more node, behind all others."""
+        self._renewed([*self._capacities, Capacity.of(node)])
+
+    def change(self, node: ClusterNode) -> None:
+        """A node has more or less than before, or something else is true of it."""
+        self._capacities[self._at(node.name)].change(node)
+        self._renewed(self._capacities)
+
+    def _renewed(self, capacities: list[Capacity]) -> None:
+        self._start(capacities, self._forgiven, inside=self._inside)
+
+    def set_foreign(self, name: str, amounts: Mapping[str, Amount]) -> None:
+        """What others use of a node: it is not given away. What could ever be had does not depend on it."""
+        position = self._at(name)
+        capacity = self._capacities[position]
+        capacity.set_foreign(amounts)
+        for kind, units in capacity.free.items():
+            self._openings.put(kind, position, units)
 
     # -- what a caller asks ---------------------------------------------------------------------------------
 

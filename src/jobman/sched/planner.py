@@ -250,6 +250,10 @@ class Planner:
         """A node that was not there before."""
         self.upkeep.add_node(node, now)
 
+    def change_node(self, node: ClusterNode, now: float) -> None:
+        """A node that is known has more or less than before, or something else is true of it."""
+        self.upkeep.change_node(node, now)
+
     def set_foreign(self, name: str, amounts: Mapping[str, float], now: float) -> None:
         """What others use of a node from now on; what cannot be kept beside it is planned anew."""
         self.upkeep.set_foreign(name, amounts, now)

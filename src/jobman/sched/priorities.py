@@ -42,6 +42,12 @@ class Priorities:
     def _queue(self, request: Request) -> Queue:
         return self._queues.get(request.queue, self._usual)
 
+    def learn(self, node: ClusterNode) -> None:
+        """A node that is new, or another than before: it counts for what starts from now on."""
+        self._nodes[node.name] = node
+        self._totals = in_all(self._nodes.values())
+        self.tree.totals = dict(self._totals)
+
     def refresh(self, now: float, asking: Sequence[tuple[str, str]] = ()) -> None:
         """Look at the fair shares again, and at everybody's age."""
         self._at = now

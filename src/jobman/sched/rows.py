@@ -37,7 +37,7 @@ class Row:
         self.whole: Pairs = tuple(
             (kind, max(units, 0))
             for kind, units in enumerate(self.capacity)
-            if units < ENDLESS and units + self.foreign[kind] > 0
+            if units < ENDLESS and (units + self.foreign[kind] > 0 or self.free[kind] != units)
         )
 
     def learn(self, units: int) -> None:

@@ -365,6 +365,7 @@ class Schedule:
             for place, lane in enumerate(self.lanes)
             for entry in lane.reserved.values()
             if (spot := entry.spot) and spot.start < end and (entry.end > start or spot.start <= start <= now)
+            if bounds or any(number in hit for number, _ in spot.holds)
         ]
         for _, _, entry in sorted(met, reverse=True):
             if entry.spot is not None and (

@@ -69,6 +69,19 @@ class Timeline:
         self._look()
         return len(self.rows) - 1
 
+    def change(self, number: int, node: ClusterNode) -> list[tuple[int, int]]:
+        """Another node in the place of one of the same name; returns what it has more, or less, by kind."""
+        for kind in node.amounts:
+            self.know(kind)
+        row = self.rows[number]
+        counted = [(place, kind) for kind, place in self.kinds.items() if kind != PLACE]
+        more = [(place, self._units(node, kind) - self._units(row.node, kind)) for place, kind in counted]
+        for place, units in more:
+            row.capacity[place] += units
+            row.free[place] += units
+        row.node = node
+        return [(place, units) for place, units in more if units]
+
     def know(self, kind: str) -> int:
         """The number of a kind, which is counted from now on."""
         if kind not in self.kinds:

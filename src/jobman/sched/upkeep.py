@@ -72,6 +72,11 @@ class Upkeep:
         if node.name in self._timeline.numbers:
             raise ValueError(f"there is a node {node.name} already; set its state")
         number = self._timeline.add(node)
+        self._compile_again()
+        self._freed([number], now, inf, f"node {node.name}", "was added")
+
+    def _compile_again(self) -> None:
+        """There are others, or others of them, than those who wait were looked at with."""
         compiler = self._schedule.compiler
         compiler.renew()
         for lane in self._schedule.lanes:
@@ -79,7 +84,38 @@ class Upkeep:
             for entry in lane.waiting:
                 if not entry.window:
                     entry.gang = compiler.gang(entry.request, lane.queue.name)
-        self._freed([number], now, inf, f"node {node.name}", "was added")
+
+    def change_node(self, node: ClusterNode, now: float) -> None:
+        """A node has more or less than it had, or something else is true of it; what runs there runs on."""
+        number = self._timeline.numbers[node.name]
+        row = self._timeline.rows[number]
+        more = self._timeline.change(number, node)
+        row.profile.take(now, inf, [(kind, -units) for kind, units in more])
+        row.settle()
+        self._compile_again()
+        self._grow_whole(number, [(kind, units) for kind, units in more if units > 0], now)
+        self._timeline.touched(number)
+        self._freed([number], now, inf, f"node {node.name}", "has changed")
+        self._schedule.displace([number], now, inf, f"node {node.name} has less than before", now)
+        self._leave_unsuited(number, f"node {node.name} has changed")
+
+    def _leave_unsuited(self, number: int, cause: str) -> None:
+        """Who was promised a place on a node that does not suit them any more looks for another one."""
+        for lane in self._schedule.lanes:
+            for entry in list(lane.reserved.values()):
+                spot = entry.spot
+                if spot is None or entry.window:
+                    continue
+                pieces = entry.gang.choices[spot.choice].pieces
+                if any(
+                    number in places and number not in piece.ground.members
+                    for piece, places in zip(pieces, spot.places, strict=True)
+                ):
+                    for member in entry.circle.waiting() if entry.circle is not None else (entry,):
+                        if member.spot is not None:
+                            member.lane.lost_rows.add(number)
+                            self._schedule.unreserve(member, cause)
+                            self._schedule.news += 1
 
     def set_foreign(self, name: str, amounts: Mapping[str, float], now: float) -> None:
         """What others use of a node, from now on and for as long as nobody says otherwise."""
@@ -104,10 +140,12 @@ class Upkeep:
     def _grow_whole(self, number: int, grown: Pairs, now: float) -> None:
         """Who has a node as a whole has what it gains, too."""
         place = self._timeline.kinds.get(PLACE)
+        if not grown or place is None:
+            return
         for entry in self._schedule.entries.values():
             spot = entry.spot
             held = [] if spot is None else [pairs for row, pairs in spot.holds if row == number]
-            if spot is None or not held or not grown or all(kind != place for kind, _ in held[0]):
+            if spot is None or not held or all(kind != place for kind, _ in held[0]):
                 continue
             amounts = dict(held[0])
             for kind, units in grown:

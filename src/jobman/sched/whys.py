@@ -34,7 +34,7 @@ class Why(msgspec.Struct, frozen=True):
 def why(planner: Planner, request_id: str, now: float) -> Why:
     """What blocks a request that waits."""
     entry = planner.entries[request_id]
-    for reason in (_itself, _booking, _nodes, _limits, _windows, _others):
+    for reason in (_itself, _booking, _nodes, _foreign, _limits, _windows, _others):
         found = reason(planner, entry, now)
         if found is not None:
             return found
@@ -55,8 +55,8 @@ def unpromised(planner: Planner, request: Request, now: float) -> str:
         return f"there is no reservation {name} for it any more"
     if not lane.strict and entry.spot is None and not lane.is_ahead(entry):
         return _not_among_the_first(lane)
-    away = _nodes(planner, entry, now)
-    return away.message if away is not None else "something in its way has no time limit"
+    short = _nodes(planner, entry, now) or _foreign(planner, entry, now)
+    return short.message if short is not None else "something in its way has no time limit"
 
 
 def in_the_way(planner: Planner, request_ids: Iterable[str], more: float, now: float) -> str:
@@ -149,6 +149,25 @@ def _nodes(planner: Planner, entry: Entry, now: float) -> Why | None:  # noqa: A
             named = ", ".join(f"{name} is {away[name].state}" for name in gone[:_MOST_NAMED])
             more = f" and {len(gone) - _MOST_NAMED} more are away" if len(gone) > _MOST_NAMED else ""
             return Why("node", f"{named}{more}")
+    return None
+
+
+def _foreign(planner: Planner, entry: Entry, now: float) -> Why | None:  # noqa: ARG001
+    """Nodes of which others use so much that too few are left."""
+    rows, away = planner.timeline.rows, planner.upkeep.away
+    names = list(planner.timeline.kinds)
+    for piece in entry.gang.choices[0].pieces:
+        own = [rows[number] for number in piece.ground.rows]
+        short = {
+            row.name: {names[kind]: to_amount(names[kind], row.foreign[kind]) for kind in lacking}
+            for row in own
+            if (lacking := [kind for kind, least in piece.pairs if row.capacity[kind] < least])
+        }
+        left = sum(row.name not in short and row.name not in away for row in own)
+        if short and left < (piece.wanted if piece.single else 1):
+            used = [f"{describe_amounts(amounts)} of {name}" for name, amounts in short.items()]
+            more = f" and much of {len(used) - _MOST_NAMED} more" if len(used) > _MOST_NAMED else ""
+            return Why("node", f"others use {', '.join(used[:_MOST_NAMED])}{more}")
     return None
 
 

@@ -24,11 +24,11 @@ from jobman.spec.source import Source, read_source
 from jobman.spec.yaml import compose, is_null
 
 HOME_FILES = ("settings.json", "settings.yaml", "settings.yml")
-_NAMED_LISTS = ("flavors", "profiles", "queues", "priorities", "accounts")
-_TOLD_APART = {"queues": "queue", "accounts": "account"}
+_NAMED_LISTS = ("flavors", "profiles", "queues", "priorities", "accounts", "registries")
+_TOLD_APART = {"queues": "queue", "accounts": "account", "registries": "registry"}
 """Lists in which a name stands once in a file."""
 _MAPPINGS = ("user", "facts")
-_SECTIONS = ("scheduler", "accounting")
+_SECTIONS = ("scheduler", "accounting", "kubernetes")
 
 
 class Settings:
@@ -95,6 +95,7 @@ class Settings:
             flavors={name: self._part(flavor, resource_types) for name, flavor in self._named("flavors")},
             default_flavor=self.values.get("default_flavor"),
             default_image=self.values.get("default_image"),
+            image_prefix=self.values.get("image_prefix", ""),
             resource_types=resource_types + self._flavor_types(),
             user=self.values.get("user", {}),
             profiles={name: _profile(profile) for name, profile in self._named("profiles")},

@@ -8,7 +8,9 @@ from yaml.nodes import Node
 
 from jobman.settings.accounting import ACCOUNTING
 from jobman.settings.accounts import ACCOUNTS, Account
+from jobman.settings.kubernetes import KUBERNETES, Kubernetes
 from jobman.settings.queues import QUEUES, Queue
+from jobman.settings.registries import IMAGE_PREFIX, REGISTRIES, Registry
 from jobman.settings.scheduler import SCHEDULER, Scheduler
 from jobman.spec import quantities
 from jobman.spec.attributes import Attributes
@@ -115,11 +117,16 @@ class Written(Element, frozen=True, kw_only=True):
     """One file of settings."""
 
     noun = "the settings"
+    habits = {"harbor": "registries", "registry": "registries", "prefix": "image_prefix"}
     flavors: Annotated[
         tuple[Flavor, ...], Key(Items(Of(Flavor, _shaped), "a list of flavors"), "named shapes")
     ] = ()
     default_flavor: Annotated[str | None, Key(NAME, "for tasks without resources")] = None
     default_image: Annotated[str | None, Key(IMAGE, "for tasks without an image")] = None
+    image_prefix: Annotated[
+        str | None, Key(IMAGE_PREFIX, "stands before images that name no registry, on clusters")
+    ] = None
+    registries: Annotated[tuple[Registry, ...], Key(REGISTRIES, "where images come from")] = ()
     resource_types: Annotated[tuple[str, ...], Key(Items(TYPE, unique=True), "a site's own types")] = ()
     facts: Annotated[
         dict[str, str] | None, Key(Requires(), "facts of this machine besides those that are found")
@@ -133,6 +140,9 @@ class Written(Element, frozen=True, kw_only=True):
     queues: Annotated[tuple[Queue, ...], Key(QUEUES, "queues jobs may name")] = ()
     accounts: Annotated[tuple[Account, ...], Key(ACCOUNTS, "who pays, as a tree")] = ()
     scheduler: Annotated[Scheduler | None, Key(SCHEDULER, "how jobs are scheduled")] = None
+    kubernetes: Annotated[
+        Kubernetes | None, Key(KUBERNETES, "the cluster that is used without a service")
+    ] = None
     accounting: Annotated[dict[str, Any], Key(ACCOUNTING, "how usage is charged")] = {}
     priorities: Annotated[
         tuple[Priority, ...], Key(Items(Of(Priority), "a list of classes"), "priority classes jobs may name")

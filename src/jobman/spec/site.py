@@ -26,6 +26,8 @@ class Site(msgspec.Struct, frozen=True, kw_only=True):
     flavors: dict[str, Part] = {}
     default_flavor: str | None = None
     default_image: str | None = None
+    image_prefix: str = ""
+    """Stands before images that name no registry, where an engine pulls them for others."""
     resource_types: tuple[str, ...] = ()
     user: dict[str, str | int | float | bool | None] = {}
     profiles: dict[str, Profile] = {}

@@ -17,6 +17,16 @@ def test_health_tells_of_trouble(world: World) -> None:
     assert (status["healthy"], status["trouble"]) == (False, "The disk is full.")
 
 
+def test_probes_need_no_token_and_tell_life_from_readiness(shared: World) -> None:
+    stranger = shared.caller(None)
+    assert stranger.get("/healthz").text == "alive\n"
+    assert stranger.get("/readyz").text == "ready\n"
+    shared.director.trouble = "The disk is full."
+    troubled = stranger.get("/readyz")
+    assert troubled.status_code == 200, "it can still be read"
+    assert troubled.text == "in trouble: The disk is full.\n"
+
+
 def test_the_status_says_who_and_where_it_is(world: World) -> None:
     world.submit()
     status = world.http.get("/v1/status").json()

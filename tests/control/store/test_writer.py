@@ -5,9 +5,9 @@ import threading
 
 import pytest
 
-from jobman.control import failpoints
 from jobman.control.store.errors import Fenced, StoreError
 from jobman.control.store.writer import Writer
+from jobman.engines import failpoints
 from tests.control.store.builders import allocation, changes, event, job, replica
 
 

@@ -7,8 +7,10 @@ from typing import Any
 import pytest
 
 from jobman.engines.kubernetes.compile import CannotCompile
-from jobman.engines.kubernetes.driving import DRIVEN, needs_driver
+from jobman.engines.kubernetes.driven import DrivenCompiler
+from jobman.engines.kubernetes.driving import DRIVEN, ONLY_DRIVEN, needs_driver
 from jobman.engines.kubernetes.features import FEATURES, refusals
+from jobman.engines.kubernetes.shell import Around, command
 from jobman.engines.kubernetes.target import StagedFile
 from jobman.plan.features import CATALOGUE
 from jobman.settings import load_settings
@@ -41,8 +43,8 @@ COMPILED = {
     "duration": ("pod.activeDeadlineSeconds", 3600),
     "environment": ("pod.containers.0.env.0", {"name": "A", "value": "b"}),
     "cwd": ("pod.containers.0.workingDir", "/a"),
-    "stdout": ("pod.containers.0.command.2", "exec >>a || exit\nexec \"$@\""),
-    "stderr": ("pod.containers.0.command.2", "exec 2>>a || exit\nexec \"$@\""),
+    "stdout": ("pod.containers.0.command.2", command([], Around(stdout="a"))[2]),
+    "stderr": ("pod.containers.0.command.2", command([], Around(stderr="a"))[2]),
     "flags.kubernetes": ("pod.a", 1),
     "requires": ("pod.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms.0.matchExpressions.0", {"key": "a", "operator": "In", "values": ["b"]}),
     "step.stage": ("pod.containers.0.volumeMounts.2.mountPath", "/jobman/work/a"),
@@ -162,8 +164,8 @@ def test_what_is_not_native_is_explained():
 def test_every_feature_is_compiled_or_refused_or_left_to_a_driver():
     refused = {name for name, each in FEATURES.items() if each.how == "refused"}
     seen = {*COMPILED, *ELSEWHERE, *IN_THE_PLAN, *OTHER_ENGINES}
-    assert seen | refused == set(FEATURES)
-    assert seen & refused == set(DRIVEN)
+    assert seen | refused | {*ONLY_DRIVEN} == set(FEATURES)
+    assert seen & refused == seen & {*ONLY_DRIVEN} == refused & {*ONLY_DRIVEN} == set()
 
 
 @pytest.mark.parametrize("feature", list(COMPILED))
@@ -183,7 +185,7 @@ def test_a_feature_is_found_among_the_objects(feature, settings):
 def test_what_needs_a_driver_is_in_the_plan_that_goes_with_the_job(feature, settings):
     plan = plan_of(USES[feature], settings)
     assert feature in plan.features
-    assert FEATURES[feature].how == ("refused" if feature in DRIVEN else "emulated")
+    assert FEATURES[feature].how == "emulated"
     anchor = compiled(USES[feature], settings)[0]
     assert anchor["metadata"]["annotations"]["jobman.io/plan"] == plan.to_json().decode()
 
@@ -194,8 +196,18 @@ def test_what_needs_a_driver_is_told(feature, settings):
     assert feature in [each.feature for each in needs_driver(plan, target())]
 
 
+@pytest.mark.parametrize("feature", [*DRIVEN, *ONLY_DRIVEN])
+def test_what_somebody_drives_is_written_down_as_attempts(feature, settings):
+    plan = plan_of(USES[feature], settings)
+    driven = target(driven=True, files=FILES)
+    assert refusals(plan, driven) == []
+    samples = DrivenCompiler(plan, driven).samples()
+    assert list(samples) == [unit.id for unit in plan.units if unit.kind == "task"]
+    assert all(_jobs(jobs) for jobs in samples.values())
+
+
 @pytest.mark.parametrize(
-    "feature", [name for name, each in FEATURES.items() if each.how == "refused" and name not in DRIVEN]
+    "feature", [*ONLY_DRIVEN, *(name for name, each in FEATURES.items() if each.how == "refused")]
 )
 def test_what_is_refused_is_refused(feature, settings):
     with pytest.raises(CannotCompile) as refused:

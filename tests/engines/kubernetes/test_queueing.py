@@ -5,9 +5,23 @@ from fractions import Fraction
 
 import pytest
 
+from jobman.engines.kubernetes.copies import CANCELLED
 from jobman.engines.kubernetes.names import label_value
 from jobman.engines.kubernetes.needs import needs_of
-from jobman.engines.kubernetes.objects import Container, Meta, Owner, Pod, PodSpec, PodStatus, Resources
+from jobman.engines.kubernetes.objects import (
+    Condition,
+    Container,
+    Job,
+    JobSpec,
+    JobStatus,
+    Meta,
+    Owner,
+    Pod,
+    PodSpec,
+    PodStatus,
+    PodTemplate,
+    Resources,
+)
 from jobman.engines.kubernetes.queueing import Load, gpu_load, gpus_of, load_of, owned_by, queue
 from tests.engines.kubernetes.recorded import NAMES, recorded
 
@@ -148,3 +162,48 @@ def test_a_real_cluster_is_counted_as_it_was():
     assert sum(row.waiting + row.running for row in rows) == len(active)
     (gpu,) = [row for row in rows if row.gpus]
     assert (gpu.gpus, gpu.waiting) == ({"NVIDIA": Fraction(1)}, 1)
+
+
+def a_job(*, completions: int = 1, suspend: bool = False, owner: str = "ada", **status: object) -> Job:
+    container = Container(resources=Resources(requests={"cpu": "1"}))
+    return Job(
+        metadata=Meta(labels={"jobman.io/owner": owner, "jobman.io/flavor": "small"}),
+        spec=JobSpec(
+            completions=completions,
+            parallelism=completions,
+            suspend=suspend,
+            template=PodTemplate(spec=PodSpec(containers=[container])),
+        ),
+        status=JobStatus(**status),
+    )
+
+
+def test_a_job_that_is_held_waits_although_it_has_no_pods():
+    (row,) = queue(
+        [], owned_by("ada"), [a_job(completions=3, suspend=True), a_job(owner="bob", suspend=True)]
+    )
+    assert (row.flavor, row.waiting, row.yours_waiting, row.running) == ("small", 4, 3, 0)
+
+
+def test_what_a_quota_keeps_from_being_made_waits():
+    running = pod({"cpu": "1"}, flavor="small", node="n1", owner="ada")
+    (row,) = queue([running], owned_by("ada"), [a_job(completions=5, active=1, completed_indexes="0-1")])
+    assert (row.waiting, row.running) == (2, 1)
+
+
+@pytest.mark.parametrize(
+    "status",
+    [
+        {"conditions": [Condition(type="Complete", status="True")]},
+        {"conditions": [Condition(type="FailureTarget", status="True")]},
+        {"conditions": [Condition(type="SuccessCriteriaMet", status="True")]},
+    ],
+)
+def test_what_is_decided_waits_for_nothing(status):
+    assert queue([], jobs=[a_job(completions=3, **status)]) == []
+
+
+def test_a_job_that_was_cancelled_waits_for_nothing():
+    job = a_job(suspend=True)
+    job.metadata.annotations = {CANCELLED: "2026-01-31T12:00:00+00:00"}
+    assert queue([], jobs=[job]) == []

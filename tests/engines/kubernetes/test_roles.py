@@ -63,3 +63,10 @@ def test_many_rights_on_one_resource_are_one_rule():
     (jobs,) = [rule for rule in role["rules"] if rule["resources"] == ["jobs"]]
     assert jobs["apiGroups"] == ["batch"]
     assert jobs["verbs"] == ["get", "list", "watch", "create", "patch", "delete"]
+
+
+def test_what_a_document_may_ask_for_is_in_the_role():
+    (role,) = yaml.safe_load_all(role_yaml(direct_needs("physics")))
+    writable = {name for rule in role["rules"] if "create" in rule["verbs"] for name in rule["resources"]}
+    assert {"jobs", "services", "configmaps", "networkpolicies", "resourceclaims"} <= writable
+    assert "resourceclaimtemplates" in writable

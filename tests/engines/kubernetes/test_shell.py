@@ -75,6 +75,34 @@ def test_output_is_added_to_files(tmp_path):
     assert (tmp_path / "err").read_text() == "wrong\n"
 
 
+def test_what_goes_to_files_is_seen_too_and_the_command_ends_as_it_would(tmp_path):
+    script = ["sh", "-c", "echo said; echo wrong >&2; exit 7"]
+    done = run(script, stdout=str(tmp_path / "out"), stderr=str(tmp_path / "err"))
+    assert (done.stdout, done.stderr, done.returncode) == ("said\n", "wrong\n", 7)
+
+
+def test_both_streams_in_one_file_stay_in_order(tmp_path):
+    both = tmp_path / "both"
+    run(["sh", "-c", "echo one; echo two >&2; echo three"], stdout=str(both), stderr=str(both))
+    assert both.read_text().split() == ["one", "two", "three"]
+
+
+def test_who_is_left_behind_with_the_output_open_is_not_waited_for(tmp_path):
+    done = run(["sh", "-c", "sleep 600 2>/dev/null & echo gone"], stdout=str(tmp_path / "out"))
+    assert (done.stdout, done.returncode) == ("gone\n", 0)
+
+
+def test_all_output_of_a_copy_can_be_kept_in_a_file_of_its_own(tmp_path):
+    words = command(
+        ["sh", "-c", "echo said; echo wrong >&2; exit 3"], Around(kept=str(tmp_path / "id" / "a"))
+    )
+    place = {"JOBMAN_REPLICA": "4", "JOBMAN_RANK": "1", "JOBMAN_ATTEMPT": "2"}
+    given_to = {**os.environ, **place}
+    done = subprocess.run([expanded(word) for word in words], env=given_to, check=False, capture_output=True)
+    assert done.returncode == 3
+    assert (tmp_path / "id" / "a.4-1-2.log").read_text() == "said\nwrong\n"
+
+
 @pytest.mark.parametrize(("code", "ends"), [(2, 2), (3, 0), (5, 0), (6, 6), (9, 0), (0, 0)])
 def test_codes_that_are_forgiven_become_success(code, ends):
     forgiven = (Forgiven(((3, 5), (9, 9))),)

@@ -9,7 +9,15 @@ from jobman.engines.kubernetes.copies import CANCELLED, first_failure
 from jobman.engines.kubernetes.endings import ending
 from jobman.engines.kubernetes.indexes import Indexes
 from jobman.engines.kubernetes.names import MAX_FAILED
-from jobman.engines.kubernetes.objects import Condition, ContainerState, Owner, Pod, Running
+from jobman.engines.kubernetes.objects import (
+    Condition,
+    ContainerState,
+    Owner,
+    Pod,
+    Running,
+    SuccessPolicy,
+    SuccessRule,
+)
 from jobman.engines.kubernetes.states import by_task, counted, overall, standing, standings
 from jobman.engines.kubernetes.whys import why
 from jobman.spec.failures import REASONS
@@ -80,7 +88,7 @@ def test_a_job_that_was_given_up_is_not_forgiven():
         ("sidecar", "exit", 6, ""),
         ("result", "exit", 2, ""),
         ("killed", "signal", 143, ""),
-        ("oom", "out-of-memory", 137, "used more than the 24Mi of memory it was given"),
+        ("oom", "out-of-memory", 137, "used more than the 24 MiB of memory it was given"),
         ("deadline-job", "timeout", 1, "ran longer than the 3 s it was given"),
         ("deadline-pod", "timeout", 137, "ran longer than the 3 s it was given"),
         ("unhealthy", "unhealthy", 137, "Liveness probe failed"),
@@ -384,3 +392,25 @@ def test_indexes_are_read_as_the_cluster_writes_them():
     assert [index for index in range(-1, 12) if index in indexes] == list(indexes)
     assert list(Indexes("")) == []
     assert 0 not in Indexes("")
+
+
+def test_a_pod_whose_container_has_just_ended_does_not_start_again():
+    pod = recorded("done").pods[0]
+    ended = changed(pod, status__phase="Running")
+    assert all(status.state.terminated for status in ended.status.container_statuses)
+    assert pod_state(ended) == "running"
+
+
+def test_a_goal_that_is_met_by_the_last_replica_is_met_although_others_failed():
+    rule = SuccessRule(succeeded_indexes="0")
+    failed = Condition(type="Failed", status="True", reason="FailedIndexes")
+    job = changed(
+        recorded("mixed").job,
+        spec__success_policy=SuccessPolicy(rules=[rule]),
+        status__conditions=[failed],
+        status__completed_indexes="0",
+        status__failed_indexes="1-3",
+    )
+    assert standing(job, []).state == "succeeded"
+    missed = changed(job, spec__success_policy=SuccessPolicy(rules=[SuccessRule(succeeded_count=2)]))
+    assert standing(missed, []).state == "failed"

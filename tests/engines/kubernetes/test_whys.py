@@ -60,7 +60,7 @@ def about(pod, kind: str, message: str) -> Event:
         (
             "turns",
             "parallelism",
-            "3 replicas wait for their turn: at most 2 run at once",
+            "main: at most 2 run at once",
             "raise `parallelism` to run more at once",
         ),
         ("resting", "retry", "it failed with exit code 4 and is tried again after a pause", ""),
@@ -311,7 +311,7 @@ def test_a_job_that_may_not_make_pods_says_what_is_in_the_way(name, kind, messag
         ("exit-3", "it failed with exit code 3", "`jobman logs` shows what it said"),
         (
             "oom",
-            "it failed: used more than the 24Mi of memory it was given",
+            "it failed: used more than the 24 MiB of memory it was given",
             "ask for more memory under `resources`",
         ),
         (

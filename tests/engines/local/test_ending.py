@@ -2,7 +2,8 @@
 
 import pytest
 
-from jobman.engines.local.ending import Seen, conclude, signal_name, signal_number, size_words
+from jobman.engines.endings import size_words
+from jobman.engines.local.ending import Seen, conclude, signal_name, signal_number
 from jobman.engines.local.orders import Order
 from jobman.engines.local.records import Refusal, Started
 

@@ -113,6 +113,10 @@ class Book:
         self._cluster = self._cluster or in_all(nodes.values())
         return self._cluster
 
+    def resized(self) -> None:
+        """There are others nodes than before: what begins from now on is measured by them."""
+        self._cluster = {}
+
     def price(self, address: Address) -> float | None:
         """What an hour of something that is held costs; None where it costs nothing."""
         return self.meter.price(address)

@@ -19,6 +19,8 @@ logger = logging.getLogger("jobman.requests")
 _SANE_ID = re.compile(rb"[A-Za-z0-9._:-]{1,64}")
 _VERSION = __version__.encode()
 _NO_PATH = "-"
+_PROBED = ("/healthz", "/readyz")
+"""Asked every few seconds by whoever watches over a server; a line each would bury the others."""
 
 
 class Exchange:
@@ -88,6 +90,8 @@ class Edge:
         measures.count(scope["method"], exchange.route, exchange.status)
         if not exchange.followed:
             measures.time(scope["method"], exchange.route, seconds)
+        if exchange.route in _PROBED and exchange.status < 300:
+            return
         # As it came, percent signs and all: nothing in it can break the line.
         path = scope.get("raw_path") or scope["path"].encode("ascii", "backslashreplace")
         logger.info(

@@ -32,7 +32,7 @@ _WORDS = {
     415: "The body is not JSON.",
     422: "The request is well formed, but what it asks for cannot be done.",
     500: "A fault of the service.",
-    503: "Not now: the service is stopping, or its store cannot be written.",
+    503: "Not now: the service is stopping, its store cannot be written, or another server leads.",
 }
 _PARTS = {
     "ref": "A job: its id, the start of its id, or its name (the newest of that name).",
@@ -178,7 +178,7 @@ def _content(kind: Any, known: dict[Any, Schema]) -> tuple[str, Schema]:
 
 def _usual_refusals(endpoint: Endpoint) -> list[str]:
     """What any request of its kind may meet."""
-    found = ["bad-request", "stopping", "internal"]
+    found = ["bad-request", "stopping", "standby", "internal"]
     if not endpoint.public:
         found += ["unauthenticated", "forbidden"]
     if endpoint.body is not None:

@@ -17,6 +17,9 @@ from jobman.version import __version__
 service = Resource("service")
 METRICS = "text/plain; version=0.0.4; charset=utf-8"
 HTML = "text/html; charset=utf-8"
+TEXT = "text/plain; charset=utf-8"
+ALIVE_PATH = "/healthz"
+ALIVE = Reply(b"alive\n", media=TEXT)
 
 
 class StopQuery(Query, kw_only=True):
@@ -32,6 +35,19 @@ class StopQuery(Query, kw_only=True):
 async def health(call: Call) -> Health:
     """Whether the service answers and can work."""
     return Health(status="degraded" if call.director.trouble else "ok", version=__version__)
+
+
+@service.serve("GET", ALIVE_PATH, answers={200: TEXT}, public=True)
+async def alive(_call: Call) -> Reply:
+    """Whether the process answers at all; one that does not should be started again."""
+    return ALIVE
+
+
+@service.serve("GET", "/readyz", answers={200: TEXT}, public=True)
+async def ready(call: Call) -> Reply:
+    """Whether requests should come here: not to a server that stands by while another leads."""
+    trouble = call.director.trouble
+    return Reply(f"in trouble: {trouble}\n".encode() if trouble else b"ready\n", media=TEXT)
 
 
 @service.serve("GET", "/v1/status", answers={200: Status}, refuses=("store",))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,7 +12,6 @@ import msgspec
 from sqlalchemy import Connection, delete, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 
-from jobman.control.failpoints import failpoint
 from jobman.control.store.database import Database, open_database
 from jobman.control.store.errors import Fenced, StoreError
 from jobman.control.store.reader import batched
@@ -21,6 +21,7 @@ from jobman.control.store.revisions import bring_up_to_date
 from jobman.control.store.rows import Batch, Row, batch_of
 from jobman.control.store.schema import jobs, meta, submissions, tokens
 from jobman.control.store.statements import ORDER, removals, statements
+from jobman.engines.failpoints import failpoint
 
 
 class Store(Reads):
@@ -61,6 +62,24 @@ class Store(Reads):
             self._keep(connection, {"epoch": str(epoch), "owner": owner})
         self._epoch = epoch
         return epoch
+
+    def identity(self) -> str:
+        """What tells the service of this store from others on the same cluster; it is made once."""
+        with self._writing() as connection:
+            known = self._stored("service", connection)
+            if known is None:
+                known = secrets.token_hex(6)
+                self._keep(connection, {"service": known})
+        return known
+
+    def ground(self) -> str | None:
+        """Where the attempts of this store run, in words; None where nobody has said so."""
+        with self._database.read() as connection:
+            return connection.execute(select(meta.c.value).where(meta.c.name == "ground")).scalar()
+
+    def keep_ground(self, ground: str) -> None:
+        with self._writing() as connection:
+            self._keep(connection, {"ground": ground})
 
     @contextmanager
     def _writing(self) -> Iterator[Connection]:

@@ -101,6 +101,8 @@ def _node_term(facts: dict[str, str]) -> Term:
 
 def _own_replica(piece: Piece) -> dict[str, str]:
     own = dict(piece.selector)
+    if names.KEY in piece.labels:
+        return {**own, names.KEY: piece.labels[names.KEY]}
     return own if piece.replica is None else {**own, names.REPLICA: str(piece.replica)}
 
 

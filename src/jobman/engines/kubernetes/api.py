@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing
 from types import TracebackType
 from typing import Any, Generic, Literal, NamedTuple, TypeVar
@@ -26,6 +26,7 @@ from jobman.engines.kubernetes.kinds import KINDS, PODS, Kind
 from jobman.engines.kubernetes.link import Link, Query
 from jobman.engines.kubernetes.objects import Change, Kept, Page, Status, Written
 from jobman.engines.kubernetes.trials import Trials
+from jobman.engines.kubernetes.upgrading import Upgraded
 
 T = TypeVar("T", bound=Kept)
 Propagation = Literal["Background", "Foreground", "Orphan"]
@@ -79,10 +80,17 @@ class Api:
     A namespace of None is the one of the kubeconfig's context, and EVERYWHERE all of them.
     """
 
-    def __init__(self, access: Access, *, patience: float = 15.0, link: Link | None = None) -> None:
+    def __init__(
+        self,
+        access: Access,
+        *,
+        patience: float = 15.0,
+        link: Link | None = None,
+        guard: Callable[[], None] | None = None,
+    ) -> None:
         self.access = access
         self.namespace = access.namespace
-        self._link = link or Link(access, patience=patience)
+        self._link = link or Link(access, patience=patience, guard=guard)
         self._line = msgspec.json.Decoder(_Line)
         self._found: dict[tuple[str, str], Kind[Any]] = dict(KINDS)
 
@@ -228,6 +236,18 @@ class Api:
         async with aclosing(parts) as open_parts:
             async for part in open_parts:
                 yield part
+
+    async def upgrade(
+        self,
+        pod: str,
+        part: str,
+        namespace: str | None = None,
+        *,
+        query: Sequence[tuple[str, str]],
+        headers: Mapping[str, str],
+    ) -> Upgraded:
+        """A connection into a pod: `part` is exec or portforward."""
+        return await self._link.upgrade(PODS.path(self._in(namespace), pod, part), query, headers)
 
     # -- writing -------------------------------------------------------------------------------------------
 

@@ -10,6 +10,7 @@ import msgspec
 Kind = Literal[
     "hold",
     "gate",
+    "dependency",
     "parallelism",
     "start",
     "retry",
@@ -25,8 +26,9 @@ Kind = Literal[
     "health",
     "failed",
 ]
-"""Somebody's act (hold, gate); its turn; under way (start, retry); room on nodes, up to queue; what its
-pods need and do not find (image, volume, configuration); what is not allowed; a check; its end."""
+"""Somebody's act (hold, gate); its turn (dependency, parallelism); under way (start, retry); room on nodes,
+up to queue; what its pods need and do not find (image, volume, configuration); what is not allowed; a check;
+its end."""
 
 
 class Blocker(msgspec.Struct, frozen=True, kw_only=True):

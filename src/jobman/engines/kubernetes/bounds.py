@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from math import prod
 
 from jobman.engines.base import Refused
 from jobman.engines.kubernetes import names, volumes
 from jobman.engines.kubernetes.affinity import topology_key
 from jobman.engines.kubernetes.environment import variables_in
 from jobman.engines.kubernetes.failures import are_all, match_of, rules_of, waits_long_enough
+from jobman.engines.kubernetes.kept_logs import LOGS
 from jobman.engines.kubernetes.pods import port_name
 from jobman.engines.kubernetes.resources import claim_name, is_offered, is_shareable, per_copy
 from jobman.engines.kubernetes.security import POWERFUL, is_for_windows
 from jobman.engines.kubernetes.slices import chosen, differ_in_requires_only
+from jobman.engines.kubernetes.surroundings import groups_around
 from jobman.engines.kubernetes.target import Target
 from jobman.plan.model import Plan, Unit
 from jobman.plan.replicas import for_replica
@@ -24,26 +28,43 @@ _MOST_JOBS = 10_000
 _MOST_COPIES = 1_000
 """Every copy is told the names of all others, and a variable has room for so many."""
 _MOST_RULES = 20
+MOST_DRIVEN = 4_000
+"""How far all replicas are must fit into one object of the cluster."""
 _OF_A_TASK = ("retries", "parallelism", "completions", "max_failed", "success", "hooks")
 _KEPT_BY_SHELLS = ("INT", "QUIT")
 Found = Iterator[tuple[str, str]]
 """A feature, and why a value of it cannot be had."""
+Look = Callable[[Unit, Plan, Target], Found]
 
 
 def beyond(plan: Plan, target: Target) -> list[Refused]:
     """Everything that is too much, with the units that ask for it."""
+    of_tasks = [look for look in _OF_TASKS if not (target.driven and look in _DECIDED_BY_DRIVER)]
+    refused = [Refused(feature, (), note) for feature, note in _of_document(plan, target)]
+    return refused + asked_by(plan, target, of_tasks, (_of_something_larger,))
+
+
+def asked_by(
+    plan: Plan, target: Target, of_tasks: Iterable[Look], of_groups: Iterable[Look]
+) -> list[Refused]:
+    """What is too much in the eyes of some, with the units that ask for it."""
     found: dict[tuple[str, str], list[str]] = {}
     for unit in plan.units:
-        looks = _OF_TASKS if unit.kind == "task" else (_of_something_larger,)
-        for look in looks:
+        for look in of_tasks if unit.kind == "task" else of_groups:
             for refusal in dict.fromkeys(look(unit, plan, target)):
                 found.setdefault(refusal, []).append(unit.id)
-    refused = [Refused(feature, (), note) for feature, note in _of_document(plan)]
-    return refused + [Refused(feature, tuple(units), note) for (feature, note), units in found.items()]
+    return [Refused(feature, tuple(units), note) for (feature, note), units in found.items()]
 
 
-def _of_document(plan: Plan) -> Found:
-    yield from _larger(plan.policies, "the document")
+def _of_document(plan: Plan, target: Target) -> Found:
+    yield from _larger(plan.policies, "the document", target)
+    if target.driven and sum(map(partial(_in_all, plan), plan.units)) > MOST_DRIVEN:
+        yield "replicas", f"at most {MOST_DRIVEN:,} replicas can be driven from here; use a jobman service"
+    yield from of_metadata(plan)
+
+
+def of_metadata(plan: Plan) -> Found:
+    """Labels and annotations that cannot stand on an object."""
     for key in plan.labels:
         if key.startswith(names.PREFIX):
             yield "labels", f"labels that begin with `{names.PREFIX}` are jobman's own; rename `{key}`"
@@ -56,14 +77,19 @@ def _of_document(plan: Plan) -> Found:
             )
 
 
-def _of_something_larger(unit: Unit, _plan: Plan, _target: Target) -> Found:
-    yield from _larger(unit.policies, "a group")
+def _in_all(plan: Plan, unit: Unit) -> int:
+    """The replicas of a unit in all replicas of the groups around it."""
+    return prod((unit.replicas, *(group.replicas for group in groups_around(plan, unit))))
+
+
+def _of_something_larger(unit: Unit, _plan: Plan, target: Target) -> Found:
+    yield from _larger(unit.policies, "a group", target)
     if unit.network is not None and (unit.network.isolated or unit.network.connect):
         yield "network.isolated", "walls stand around whole jobs here; write `network` on the document"
 
 
-def _larger(policies: Policies, what: str) -> Found:
-    for key in _OF_A_TASK:
+def _larger(policies: Policies, what: str, target: Target) -> Found:
+    for key in ("hooks",) if target.driven else _OF_A_TASK:
         if getattr(policies, key) is not None:
             feature = "hooks.before" if key == "hooks" else key
             yield feature, f"`{key}` of {what} as a whole cannot be had here; write it on the task"
@@ -81,7 +107,7 @@ def _shape(unit: Unit, _plan: Plan, target: Target) -> Found:
     if is_open and not differ_in_requires_only(unit.alternatives):
         yield "shape.either", "which alternative can be had shows only at a cluster; name one of them here"
     for part in _parts(unit, target):
-        yield from _amounts(part, target)
+        yield from amounts(part, target)
         for level, count in part.within:
             if count > 1:
                 yield "shape.levels", f"several of a level cannot be counted here; ask for one {level}"
@@ -92,7 +118,8 @@ def _shape(unit: Unit, _plan: Plan, target: Target) -> Found:
                 yield "requires", f"`{key}: {value}` cannot be a label of a node; ask for one that nodes have"
 
 
-def _amounts(part: Part, target: Target) -> Found:
+def amounts(part: Part, target: Target) -> Found:
+    """What of a shape is no resource of a cluster, or cannot be divided."""
     if part.flavor is not None and (part.flavor.requests or part.flavor.limits):
         return
     for kind, amount in per_copy(part).items():
@@ -200,7 +227,7 @@ def _mounts(unit: Unit, _plan: Plan, target: Target) -> Found:
     filled = for_replica(unit, 0) if unit.matrix else unit
     step = "step.stage" if any(volumes.staged_paths(unit)) else "step.write"
     places += [(step, file.to) for file in volumes.files_of(filled, target)]
-    taken = {volumes.SCRATCH, volumes.WORK}
+    taken = {volumes.SCRATCH, volumes.WORK, LOGS}
     for feature, place in places:
         if place.rstrip("/") in taken:
             yield feature, f"`{place}` is taken by something else; choose another place"
@@ -312,23 +339,20 @@ def _security(unit: Unit, _plan: Plan, _target: Target) -> Found:
         yield "security", "a seccomp profile is found below the kubelet's own folder; write a relative path"
 
 
-_OF_TASKS: tuple[Callable[[Unit, Plan, Target], Found], ...] = (
-    _shape,
-    _size,
-    _image,
+OF_A_POD: tuple[Look, ...] = (
     _paths,
-    _files,
     _secrets,
     _flags,
     _object_names,
     _ports,
     _mounts,
     _devices,
-    _retries,
-    _rules,
-    _restart,
     _checks,
     _signal,
     _levels,
     _security,
 )
+"""What holds for every pod, whoever makes it and finds a place for it."""
+_OF_TASKS: tuple[Look, ...] = (_shape, _size, _image, _files, *OF_A_POD, _retries, _rules, _restart)
+_DECIDED_BY_DRIVER = (_retries, _rules, _restart)
+"""What a Job cannot do, and whoever drives the job does."""

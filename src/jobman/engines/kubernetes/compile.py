@@ -39,10 +39,10 @@ def compile_plan(plan: Plan, target: Target) -> Compiled:
     """All objects of a job; raises CannotCompile where a cluster cannot do what the plan asks for."""
     if found := refusals(plan, target):
         raise CannotCompile(found)
-    return _Compiler(plan, target).compiled()
+    return Compiler(plan, target).compiled()
 
 
-class _Outline(msgspec.Struct, frozen=True):
+class Outline(msgspec.Struct, frozen=True):
     """A Job that will be: its name and which copies it makes."""
 
     name: str
@@ -50,7 +50,7 @@ class _Outline(msgspec.Struct, frozen=True):
     slice: Slice
 
 
-class _Compiler:
+class Compiler:
     """The compilation of one plan: names first, since copies are told the names of others."""
 
     def __init__(self, plan: Plan, target: Target) -> None:
@@ -65,14 +65,8 @@ class _Compiler:
         self._reached = dict(self._peers())
 
     def compiled(self) -> Compiled:
-        support: list[Written] = []
+        support = self._support_of_all()
         units: dict[str, list[Written]] = {}
-        if self._subdomain is not None:
-            support.append(services.headless(self._subdomain, self._labels(), self._target))
-        if self._plan.network is not None and self._plan.network.isolated:
-            support.append(
-                services.isolation(self._naming.job, self._open_ports(), self._labels(), self._target)
-            )
         for unit in self._tasks:
             support.extend(self._support_of(unit))
             units[unit.id] = [job(piece) for piece in self._pieces(unit, support)]
@@ -83,7 +77,7 @@ class _Compiler:
 
     # -- names -----------------------------------------------------------------------------------------------
 
-    def _outlined(self) -> dict[str, list[_Outline]]:
+    def _outlined(self) -> dict[str, list[Outline]]:
         shapes = {unit.id: slices(chosen(unit, self._target.chosen.get(unit.id, 0))) for unit in self._tasks}
         count = sum(
             (unit.replicas if _is_split(unit, shapes[unit.id]) else 1) * len(shapes[unit.id])
@@ -91,17 +85,17 @@ class _Compiler:
         )
         return {unit.id: list(self._outline(unit, shapes[unit.id], count == 1)) for unit in self._tasks}
 
-    def _outline(self, unit: Unit, pieces: tuple[Slice, ...], is_only: bool) -> Iterator[_Outline]:
+    def _outline(self, unit: Unit, pieces: tuple[Slice, ...], is_only: bool) -> Iterator[Outline]:
         if is_only:
-            yield _Outline(self._naming.single(), 0 if _is_split(unit, pieces) else None, pieces[0])
+            yield Outline(self._naming.single(), 0 if _is_split(unit, pieces) else None, pieces[0])
         elif not _is_split(unit, pieces):
-            yield _Outline(self._naming.task(unit), None, pieces[0])
+            yield Outline(self._naming.task(unit), None, pieces[0])
         else:
             for replica in range(unit.replicas):
                 for number, piece in enumerate(pieces):
                     numbers: tuple[int, ...] = (replica,) if unit.replicas > 1 else ()
                     numbers += (number,) if len(pieces) > 1 else ()
-                    yield _Outline(self._naming.task(unit, *numbers), replica, piece)
+                    yield Outline(self._naming.task(unit, *numbers), replica, piece)
 
     def _needs_names(self) -> bool:
         """One pod alone needs none."""
@@ -167,7 +161,7 @@ class _Compiler:
         for outline in self._outlines[unit.id]:
             filled = for_replica(unit, outline.replica or 0) if unit.matrix else unit
             if seen == -1 or (unit.matrix and outline.replica != seen):
-                files = self._files(filled, outline, support)
+                files = self._files(filled, outline.name, support)
                 seen = outline.replica
             yield Piece(
                 plan=self._plan,
@@ -196,6 +190,16 @@ class _Compiler:
 
     # -- what stands beside the Jobs -------------------------------------------------------------------------
 
+    def _support_of_all(self) -> list[Written]:
+        support: list[Written] = []
+        if self._subdomain is not None:
+            support.append(services.headless(self._subdomain, self._labels(), self._target))
+        if self._plan.network is not None and self._plan.network.isolated:
+            support.append(
+                services.isolation(self._naming.job, self._open_ports(), self._labels(), self._target)
+            )
+        return support
+
     def _support_of(self, unit: Unit) -> Iterator[Written]:
         labels = {**self._labels(), names.TASK: names.label_value(unit.id)}
         service = services.exposed(self._naming.task(unit), unit, self._ports[unit.id], labels, self._target)
@@ -222,11 +226,11 @@ class _Compiler:
         for number, path in enumerate(dict.fromkeys(paths)):
             yield path, f"{self._naming.task(unit)}-env-{number}"
 
-    def _files(self, unit: Unit, outline: _Outline, support: list[Written]) -> str | None:
+    def _files(self, unit: Unit, called: str, support: list[Written]) -> str | None:
         files = volumes.files_of(unit, self._target)
         if not files:
             return None
-        name = f"{outline.name}-files"
+        name = f"{called}-files"
         labels = {**self._labels(), names.TASK: names.label_value(unit.id)}
         support.append(self._config(name, labels, volumes.files_data(files)))
         return name
@@ -246,20 +250,10 @@ class _Compiler:
     # -- labels and annotations ------------------------------------------------------------------------------
 
     def _labels(self) -> dict[str, str]:
-        plan = self._plan
-        labels = {
-            **plan.labels,
-            names.JOB: self._target.job_id,
-            names.NAME: names.label_value(plan.name or self._naming.job),
-            names.OWNER: names.label_value(self._target.owner),
-        }
-        if plan.managed_by is not None:
-            labels.setdefault("app.kubernetes.io/managed-by", names.label_value(plan.managed_by))
-        if plan.owner is not None:
-            labels.setdefault("app.kubernetes.io/part-of", names.label_value(plan.owner))
-        return labels
+        plan, target = self._plan, self._target
+        return names.job_labels(plan, target.job_id, plan.name or self._naming.job, target.owner)
 
-    def _labels_of(self, unit: Unit, outline: _Outline, size: int) -> dict[str, str]:
+    def _labels_of(self, unit: Unit, outline: Outline, size: int) -> dict[str, str]:
         labels = {**self._labels(), names.TASK: names.label_value(unit.id)}
         if outline.slice.part.flavor is not None:
             labels[names.FLAVOR] = names.label_value(outline.slice.part.flavor.name)

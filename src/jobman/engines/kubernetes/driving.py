@@ -1,4 +1,7 @@
-"""What of a job goes on only while somebody drives it: a cluster runs Jobs, not graphs of them."""
+"""What of a job goes on only while somebody drives it: a cluster runs Jobs, not graphs of them.
+
+`jobman run` drives a job from the foreground; a service does it anywhere.
+"""
 
 from __future__ import annotations
 
@@ -23,11 +26,19 @@ DRIVEN = (
     "when.always",
     "watch",
 )
+ONLY_DRIVEN = {
+    "start.earliest": "a plain cluster starts what it has room for, and something must wait",
+    "start.latest": "a plain cluster does not give up waiting, and something must cancel it",
+    "group.replicas": "something must repeat the group",
+    "on_failure.restart-group": "something must start the group over",
+    "restart.always": "a Job ends with its command, and something must start it again",
+}
+"""What no object of a cluster says at all; the others can at least be looked at."""
 _ACROSS_JOBS = ("parallelism", "completions", "max_failed", "success")
 
 
 def needs_driver(plan: Plan, target: Target) -> list[Refused]:
-    """What would be lost if the objects were only created; they can be looked at all the same."""
+    """What would be lost if the objects were only created; most of it can be looked at all the same."""
     found = [
         Refused(feature, tuple(unit.id for unit in users(plan, feature)), "something must start each in turn")
         for feature in DRIVEN
@@ -37,6 +48,15 @@ def needs_driver(plan: Plan, target: Target) -> list[Refused]:
         for feature, note in _of(unit, plan, target):
             found.append(Refused(feature, (unit.id,), note))
     return found
+
+
+def only_driven(plan: Plan) -> list[Refused]:
+    """What a plan has that cannot even be written down as objects."""
+    return [
+        Refused(feature, tuple(unit.id for unit in users(plan, feature)), note)
+        for feature, note in ONLY_DRIVEN.items()
+        if feature in plan.features
+    ]
 
 
 def _of(unit: Unit, plan: Plan, target: Target) -> Iterator[tuple[str, str]]:

@@ -7,8 +7,12 @@ from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from typing import NamedTuple
 
+from jobman.engines.endings import signal_name, size_words
 from jobman.engines.kubernetes.objects import Condition, ContainerStatus, Event, Pod, Terminated
+from jobman.engines.kubernetes.quantities import parse_quantity
 
+IGNORED, BEFORE = "jobman: ignored exit code ", "jobman: the hook before it ended with "
+"""Last words of a container that only we understand; an exit code follows."""
 SIGNALLED = 128
 """Runtimes tell of a signal by adding its number to this, as shells do."""
 
@@ -46,7 +50,6 @@ _CONTAINER_REASONS = {
 _PROBES = ("Liveness probe", "Startup probe")
 _RUNTIME_PARTS = "unable to start container process: "
 _NEVER = datetime.max.replace(tzinfo=UTC)
-_SIGNALS = {number.value: number.name for number in signal.Signals}
 
 
 class Ending(NamedTuple):
@@ -72,7 +75,8 @@ def disruption(pod: Pod) -> Condition | None:
 def ending(pod: Pod, events: Iterable[Event] = ()) -> Ending:
     """How a pod ended that is over or being taken away; `events` tell of checks that failed."""
     if pod.status.phase == "Succeeded":
-        return Ending(exit_code=0)
+        code = _ignored(pod)
+        return Ending(exit_code=0) if code is None else Ending("exit", code, _number(code))
     first = _first_failure(pod)
     ended = first[1] if first else None
     code = ended.exit_code if ended else None
@@ -94,6 +98,8 @@ def _of_container(pod: Pod, status: ContainerStatus, ended: Terminated, events: 
     message = launch_words(ended.message) if reason == "launch-failed" else ""
     if reason == "out-of-memory":
         message = f"used more than {_memory_words(pod, status.name)} it was given"
+    if ended.message.startswith(BEFORE):
+        message = "its hook `before` failed"
     if pod.status.reason == "Evicted":
         message = pod.status.message.strip(" .")
     elif reason == "signal" and (failed := failed_check(pod, events)):
@@ -110,7 +116,7 @@ def ended_words(ended: Terminated) -> str:
     if ended.reason == "OOMKilled":
         return "used more memory than it was given"
     if number := _number(ended.exit_code):
-        return f"was ended by {_SIGNALS.get(number, f'signal {number}')}"
+        return f"was ended by {signal_name(number)}"
     return f"ended with exit code {ended.exit_code}"
 
 
@@ -153,8 +159,18 @@ def result(pod: Pod) -> str | None:
     """What the command left in its result file."""
     for status in pod.status.container_statuses:
         ended = status.state.terminated or status.last_state.terminated
-        if ended and ended.message and ended.reason not in _CONTAINER_REASONS:
+        is_ours = ended is not None and ended.message.startswith((IGNORED, BEFORE))
+        if ended and ended.message and ended.reason not in _CONTAINER_REASONS and not is_ours:
             return ended.message
+    return None
+
+
+def _ignored(pod: Pod) -> int | None:
+    """The exit code that a rule ignored."""
+    for _, ended in _ended(pod):
+        code = ended.message.strip().removeprefix(IGNORED)
+        if ended.message.startswith(IGNORED) and code.isdecimal():
+            return int(code)
     return None
 
 
@@ -179,7 +195,7 @@ def started_at(pod: Pod) -> datetime | None:
 def _memory_words(pod: Pod, container: str) -> str:
     found = (one for one in [*pod.spec.containers, *pod.spec.init_containers] if one.name == container)
     limit = next((one.resources.limits.get("memory") for one in found), None)
-    return f"the {limit} of memory" if limit else "the memory"
+    return f"the {size_words(int(parse_quantity(limit)))} of memory" if limit else "the memory"
 
 
 def _first_failure(pod: Pod) -> tuple[ContainerStatus, Terminated] | None:

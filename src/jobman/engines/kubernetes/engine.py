@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import time
 from collections import defaultdict
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
@@ -15,13 +16,13 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from jobman.engines.kubernetes import milestones, names, queueing, whys
+from jobman.engines.kubernetes import milestones, names, queueing, steering, waits, whys
 from jobman.engines.kubernetes.api import EVERYWHERE, Api
 from jobman.engines.kubernetes.attempts import pod_state
 from jobman.engines.kubernetes.blockers import Blocker
 from jobman.engines.kubernetes.copies import CANCELLED
-from jobman.engines.kubernetes.errors import Expired, Forbidden, KubernetesError, NotFound
-from jobman.engines.kubernetes.found import FoundJob, closed_gates, is_held, is_stopped
+from jobman.engines.kubernetes.errors import Forbidden, KubernetesError, NotFound
+from jobman.engines.kubernetes.found import ACTS, Act, FoundJob, closed_gates, is_held, is_stopped
 from jobman.engines.kubernetes.indexes import is_over
 from jobman.engines.kubernetes.kinds import (
     CLAIMS,
@@ -33,18 +34,23 @@ from jobman.engines.kubernetes.kinds import (
     QUOTAS,
     Kind,
 )
-from jobman.engines.kubernetes.merging import Wanted, everything, following, merged
+from jobman.engines.kubernetes.merging import Wanted, everything, following, merged, until_over
 from jobman.engines.kubernetes.milestones import Happening
 from jobman.engines.kubernetes.needs import needs_of
-from jobman.engines.kubernetes.objects import Job, Kept, Node, Pod, Written
+from jobman.engines.kubernetes.objects import ConfigMap, Event, Job, Kept, Node, Pod, Written
 from jobman.engines.kubernetes.outputs import Line
 from jobman.engines.kubernetes.quantities import Amounts, parse_amounts, total
+from jobman.engines.kubernetes.stops import stops
 from jobman.engines.kubernetes.target import Compiled, owned
+from jobman.engines.kubernetes.underway import DrivenJob
+from jobman.engines.kubernetes.watching import Watched, moments
 
 T = TypeVar("T", bound=Kept)
 _SIDE_BY_SIDE = 8
 """Objects that are made or deleted at a time."""
-_LOOK_SECONDS = 1.0
+_LAST_WORDS_SECONDS = 0.5
+"""What is told of a job that has just ended may come a moment later."""
+_MOST_ACTS = 100
 
 
 class NodeUse(msgspec.Struct, frozen=True, kw_only=True):
@@ -167,19 +173,9 @@ class Direct:
             self.api.list(CONFIG_MAPS, labels=f"{labels},!{names.TASK}"),
             self.api.list(PODS, labels=labels),
         )
-        own: defaultdict[str, list[Job]] = defaultdict(list)
-        for job in jobs.items:
-            own[_id(job)].append(job)
-        their_pods: defaultdict[str, list[Pod]] = defaultdict(list)
-        for pod in pods.items:
-            their_pods[_id(pod)].append(pod)
-        anchors: dict[str, Kept] = {
-            _id(each): each
-            for each in (*jobs.items, *configs.items)
-            if names.DOCUMENT in each.metadata.annotations and each.metadata.deletion_timestamp is None
-        }
-        found = [FoundJob(anchor, own[job_id], their_pods[job_id]) for job_id, anchor in anchors.items()]
-        return sorted(found, key=lambda job: (-job.submitted_at, job.id))
+        is_checked = any(_may_be_unhealthy(pod) for pod in pods.items)
+        checks = await self._if_allowed(EVENTS, fields="reason=Unhealthy") if is_checked else ()
+        return _sorted_out(jobs.items, configs.items, pods.items, checks)
 
     # -- acting ----------------------------------------------------------------------------------------------
 
@@ -195,18 +191,34 @@ class Direct:
 
     async def cancel(self, job: FoundJob) -> None:
         """Stop a job for good: its Jobs are suspended, which takes their pods away, and marked."""
+        if isinstance(job, DrivenJob):
+            await steering.want(self.api, job, cancelled=_now())
+            return
         marks = {"metadata": {"annotations": {CANCELLED: _now()}}}
         await self._change(job, {**marks, "spec": {"suspend": True}})
         if job.has_config:
             await self.api.merge_patch(CONFIG_MAPS, job.anchor.metadata.name, marks)
 
     async def hold(self, job: FoundJob) -> None:
-        """Suspend its Jobs: what runs goes back to waiting."""
+        """Suspend its Jobs: what runs goes back to waiting. A driven job's document says what runs on."""
+        if isinstance(job, DrivenJob):
+            await steering.want(self.api, job, held="true")
+            await self._note(job, "held", await self._by())
+            return
         marks = {"annotations": {names.HOLD: "true"}}
         await self._change(job, {"metadata": marks, "spec": {"suspend": True}})
+        await self._note(job, "held", await self._by())
 
     async def release(self, job: FoundJob) -> None:
         """Let its Jobs go on, but for those that wait at a gate."""
+        at = time.time()
+        await self._release(job)
+        await self._note(job, "released", await self._by(), at)
+
+    async def _release(self, job: FoundJob) -> None:
+        if isinstance(job, DrivenJob):
+            await steering.want(self.api, job, held="false")
+            return
         for each in job.jobs:
             if is_held(each) and not _is_decided(each):
                 patch: Written = {"metadata": {"annotations": {names.HOLD: None}}}
@@ -216,6 +228,14 @@ class Direct:
 
     async def open_gate(self, job: FoundJob, gate: str) -> None:
         """Open a gate; what has none left and is not held goes on."""
+        at = time.time()
+        await self._open_gate(job, gate)
+        await self._note(job, "gate-opened", f"{gate} opened {await self._by()}".rstrip(), at)
+
+    async def _open_gate(self, job: FoundJob, gate: str) -> None:
+        if isinstance(job, DrivenJob):
+            await steering.want(self.api, job, gate=gate)
+            return
         for each in job.jobs:
             if gate not in closed_gates(each) or _is_decided(each):
                 continue
@@ -232,6 +252,17 @@ class Direct:
             )
             if not gates and names.HOLD not in now.metadata.annotations:
                 await self.api.merge_patch(JOBS, name, {"spec": {"suspend": False}})
+
+    async def _by(self) -> str:
+        owner = await self.owner()
+        return f"by {owner}" if owner else ""
+
+    async def _note(self, job: FoundJob, kind: str, message: str, at: float | None = None) -> None:
+        """Remember what somebody did: a cluster has no place of its own for that."""
+        acts = [*job.acts, Act(time.time() if at is None else at, kind, message)][-_MOST_ACTS:]
+        marks = {"metadata": {"annotations": {ACTS: msgspec.json.encode(acts).decode()}}}
+        where: Kind[Any] = CONFIG_MAPS if job.has_config else JOBS
+        await self.api.merge_patch(where, job.anchor.metadata.name, marks)
 
     async def _change(self, job: FoundJob, patch: Written) -> None:
         """Change every Job that is not over."""
@@ -251,17 +282,21 @@ class Direct:
             self._if_allowed(NODES),
         )
         told: list[tuple[str, Blocker]] = []
+        current = None
+        if isinstance(job, DrivenJob):
+            told += waits.acts_to_come(job, time.time())
+            current = job.current_jobs()
         for each, stands in zip(job.jobs, job.standings, strict=True):
+            if current is not None and each.metadata.name not in current:
+                continue
             if CANCELLED in each.metadata.annotations and not is_over(each):
                 continue
-            gates = closed_gates(each)
-            if each.spec.suspend and gates and not is_over(each):
-                told.append((stands.task, _gate(job.id, gates)))
-                if names.HOLD not in each.metadata.annotations:
-                    continue
-            found = whys.why(each, job.pods, events, quotas, claims, nodes)
+            found = list(stops(job, each, stands.task))
+            found = found or whys.why(each, job.pods, events, quotas, claims, nodes)
             told += [(stands.task, blocker) for blocker in found]
-        return told
+        if isinstance(job, DrivenJob):
+            told += waits.turns(job)
+        return list({(blocker.message, blocker.replicas): (task, blocker) for task, blocker in told}.values())
 
     async def happenings(self, job: FoundJob) -> list[Happening]:
         """What happened to a job, the oldest first: its own milestones, and what the cluster tells."""
@@ -269,33 +304,41 @@ class Direct:
 
     async def happening(self, job_id: str) -> AsyncGenerator[Happening, None]:
         """The same, and then what happens, until the job is over or gone."""
+        labels = f"{names.JOB}={job_id}"
+        jobs, pods, told = Watched(JOBS, labels), Watched(PODS, labels), Watched(EVENTS)
+        anchors = Watched(CONFIG_MAPS, f"{labels},!{names.TASK}")
+        changed = asyncio.Event()
+        keepers = [each.keep(self.api, changed) for each in (anchors, jobs, pods)]
+        if await self.api.may("watch", EVENTS):
+            keepers.append(told.keep(self.api, changed))
         seen: set[tuple[Any, ...]] = set()
-        while (job := await self.job(job_id)) is not None:
-            for each in await self.happenings(job):
+        async with aclosing(moments(changed, keepers)) as bursts:
+            async for _ in bursts:
+                found = _sorted_out(jobs.objects, anchors.objects, pods.objects, told.objects)
+                job = found[0] if found else None
+                if job is None and seen:
+                    return
+                for each in milestones.happenings(job, told.objects) if job else ():
+                    if each.key not in seen:
+                        seen.add(each.key)
+                        yield each
+                if job is not None and job.is_over:
+                    break
+        if job is not None and (last := await self.job(job_id)) is not None:
+            await asyncio.sleep(_LAST_WORDS_SECONDS)
+            for each in await self.happenings(last):
                 if each.key not in seen:
-                    seen.add(each.key)
                     yield each
-            if job.is_over:
-                return
-            await asyncio.sleep(_LOOK_SECONDS)
 
     async def until_over(self, job_id: str) -> None:
-        """Wait until a job is over: also one that is cancelled, and one that is deleted."""
-        labels = f"{names.JOB}={job_id}"
-        while True:
-            listed = await self.api.list(JOBS, labels=labels)
-            left = {job.metadata.name for job in listed.items if not is_stopped(job)}
-            if not left:
-                return
-            with contextlib.suppress(Expired):
-                changes = self.api.watch(JOBS, listed.resource_version, labels=labels)
-                async with aclosing(changes) as open_changes:
-                    async for change in open_changes:
-                        name = change.object.metadata.name
-                        is_done = change.type == "DELETED" or is_stopped(change.object)
-                        left.discard(name) if is_done else left.add(name)
-                        if not left:
-                            return
+        """Wait until a job is over: also one that is cancelled, and one that is deleted.
+
+        Raises NobodyDrives where one is driven, and nobody does it.
+        """
+        if isinstance(await self.job(job_id), DrivenJob):
+            await steering.until_over(self.api, job_id)
+            return
+        await until_over(self.api, f"{names.JOB}={job_id}", is_done=is_stopped)
 
     async def lines(
         self,
@@ -319,11 +362,12 @@ class Direct:
 
     async def queue(self) -> list[queueing.QueueRow]:
         """What waits and runs, of all namespaces where we may see them."""
-        return queueing.queue(await self._pods_in_sight(), queueing.owned_by(await self.owner()))
+        pods, jobs = await asyncio.gather(self._in_sight(PODS), self._in_sight(JOBS))
+        return queueing.queue(pods, queueing.owned_by(await self.owner()), jobs)
 
     async def nodes(self) -> list[NodeUse]:
         """The nodes, and how much pods on them asked for, as far as we may see them."""
-        nodes, pods = await asyncio.gather(self.api.list(NODES), self._pods_in_sight())
+        nodes, pods = await asyncio.gather(self.api.list(NODES), self._in_sight(PODS))
         there: defaultdict[str, list[Pod]] = defaultdict(list)
         for pod in pods:
             if pod.spec.node_name and pod_state(pod) not in ("succeeded", "failed"):
@@ -338,17 +382,55 @@ class Direct:
             for node in sorted(nodes.items, key=lambda node: node.metadata.name)
         ]
 
-    async def _pods_in_sight(self) -> Sequence[Pod]:
+    async def _in_sight(self, kind: Kind[T]) -> Sequence[T]:
+        """Those of all namespaces, or of our own where we may not see the others."""
         try:
-            return (await self.api.list(PODS, EVERYWHERE)).items
+            return (await self.api.list(kind, EVERYWHERE)).items
         except Forbidden:
-            return (await self.api.list(PODS)).items
-
-    async def _if_allowed(self, kind: Kind[T]) -> Sequence[T]:
-        try:
             return (await self.api.list(kind)).items
+
+    async def _if_allowed(self, kind: Kind[T], *, fields: str = "") -> Sequence[T]:
+        try:
+            return (await self.api.list(kind, fields=fields)).items
         except Forbidden:
             return ()
+
+
+def _sorted_out(
+    jobs: Sequence[Job], configs: Sequence[Kept], pods: Sequence[Pod], events: Sequence[Event]
+) -> list[FoundJob]:
+    """Whose the objects are; the newest job first."""
+    own: defaultdict[str, list[Job]] = defaultdict(list)
+    for job in jobs:
+        own[_id(job)].append(job)
+    their_pods: defaultdict[str, list[Pod]] = defaultdict(list)
+    for pod in pods:
+        their_pods[_id(pod)].append(pod)
+    anchors: dict[str, Kept] = {
+        _id(each): each
+        for each in (*jobs, *configs)
+        if names.DOCUMENT in each.metadata.annotations and each.metadata.deletion_timestamp is None
+    }
+    courses = {_id(each): each for each in configs if names.COURSE in each.metadata.annotations}
+    found = [
+        _as_found(anchor, courses.get(job_id), own[job_id], their_pods[job_id], events)
+        for job_id, anchor in anchors.items()
+    ]
+    return sorted(found, key=lambda job: (-job.submitted_at, job.id))
+
+
+def _as_found(
+    anchor: Kept, course: Kept | None, jobs: Sequence[Job], pods: Sequence[Pod], events: Sequence[Event]
+) -> FoundJob:
+    if isinstance(course, ConfigMap):
+        return DrivenJob(anchor, course, jobs, pods, events)
+    return FoundJob(anchor, jobs, pods, events)
+
+
+def _may_be_unhealthy(pod: Pod) -> bool:
+    """Whether a pod failed, and a check may be the reason."""
+    is_checked = any(one.liveness_probe or one.startup_probe for one in pod.spec.containers)
+    return is_checked and pod.status.phase == "Failed"
 
 
 def _meant(jobs: Sequence[FoundJob], reference: str) -> list[FoundJob]:
@@ -369,15 +451,6 @@ def _waits_for_us(made: Kept) -> bool:
     """Whether a Job is suspended, and nobody wants it so."""
     marks = made.metadata.annotations
     return isinstance(made, Job) and made.spec.suspend and names.HOLD not in marks and CANCELLED not in marks
-
-
-def _gate(job_id: str, gates: list[str]) -> Blocker:
-    closed = "a closed gate" if len(gates) == 1 else "closed gates"
-    return Blocker(
-        kind="gate",
-        message=f"it waits at {closed}: {', '.join(gates)}",
-        advice=f"`jobman gate open {job_id} {' '.join(gates)}`",
-    )
 
 
 def _id(each: Kept) -> str:

@@ -98,7 +98,8 @@ def _place(piece: Piece) -> Iterator[Entry]:
     """What section 8 of the language promises; other variables may refer to those before them."""
     unit, sums = piece.unit, calculated(piece)
     yield _plain("JOBMAN_JOB_ID", piece.target.job_id)
-    yield _plain("JOBMAN_JOB_NAME", verbatim(piece.plan.name or piece.name))
+    own = piece.name if piece.attempt is None else piece.subdomain or piece.name
+    yield _plain("JOBMAN_JOB_NAME", verbatim(piece.plan.name or piece.target.name or own))
     yield _plain("JOBMAN_TASK", verbatim(unit.name))
     if piece.replica is None:
         yield _from_annotation("JOBMAN_REPLICA", names.INDEX)
@@ -108,7 +109,7 @@ def _place(piece: Piece) -> Iterator[Entry]:
     if "JOBMAN_ATTEMPT" in sums:
         yield _from_annotation(_FAILURES, names.FAILURES)
     else:
-        yield _plain("JOBMAN_ATTEMPT", 1)
+        yield _plain("JOBMAN_ATTEMPT", piece.attempt or 1)
     yield from _rank(piece, sums)
     yield _plain("JOBMAN_SIZE", piece.size)
     yield from _hardware(piece)
@@ -140,7 +141,7 @@ def _numbered(name: str, first: int, count: int) -> Entry:
 
 def _hardware(piece: Piece) -> Iterator[Entry]:
     part = piece.slice.part
-    count = cores(part)
+    count = piece.cores or cores(part)
     if count is None:
         # Without a limit this is what the node has.
         field = {"resource": "limits.cpu", "divisor": "1"}
@@ -155,7 +156,9 @@ def _hardware(piece: Piece) -> Iterator[Entry]:
 
 
 def _counts_attempts(piece: Piece) -> bool:
-    return piece.unit.policies.restart != "on-failure" and limit_of(piece.plan, piece.unit) > 0
+    if piece.attempt is not None or piece.unit.policies.restart == "on-failure":
+        return False
+    return limit_of(piece.plan, piece.unit) > 0
 
 
 def _plain(name: str, value: object) -> Entry:

@@ -6,12 +6,12 @@ from jobman.engines import features
 from jobman.engines.base import Refused
 from jobman.engines.features import Support, emulated, native, refused
 from jobman.engines.kubernetes.bounds import beyond
-from jobman.engines.kubernetes.driving import DRIVEN
+from jobman.engines.kubernetes.driving import only_driven
 from jobman.engines.kubernetes.target import Target
 from jobman.plan.model import Plan
 
 _ELSEWHERE = "for that engine only; not looked at here"
-_DRIVEN = "a plain cluster runs Jobs, and nothing there starts one after another; use a jobman service"
+_DRIVEN = "driven by `jobman run`, which starts and stops each Job in turn; `submit` refuses it"
 _SHELL = "by a shell around the command, which the image must have"
 _OWN_PODS = "every copy is a pod of its own; that all or none of them start is likely, not certain"
 _WHOLE = "nothing else of jobman's comes to the node; other pods may"
@@ -22,10 +22,8 @@ _DOCUMENT: dict[str, Support] = {
         "`kueue.x-k8s.io/queue-name`"
     ),
     "account": refused("nothing is charged on a plain cluster; leave `account` out"),
-    "start.earliest": refused(
-        "a plain cluster starts what it has room for; use `hold` and release it in time"
-    ),
-    "start.latest": refused("a plain cluster does not give up waiting; cancel the job when it is too late"),
+    "start.earliest": emulated(_DRIVEN),
+    "start.latest": emulated(_DRIVEN),
     "labels": native("on every object"),
     "annotations": native("on every Job and pod"),
     "managed_by": native("the label `app.kubernetes.io/managed-by`"),
@@ -36,21 +34,21 @@ _TASKS: dict[str, Support] = {
     "steps-only": refused("files would go with their pod; write them in the task that needs them"),
     "replicas": native("the indexes of a Job; a Job for each where a replica has several copies"),
     "matrix": native("a Job for each combination"),
-    "depends_on.success": refused(_DRIVEN),
-    "depends_on.failure": refused(_DRIVEN),
-    "depends_on.any": refused(_DRIVEN),
-    "depends_on.started": refused(_DRIVEN),
-    "depends_on.ready": refused(_DRIVEN),
-    "local": refused(_DRIVEN),
-    "service": refused("a plain cluster does not stop a Job with its scope; use a jobman service"),
-    "when.failure": refused(_DRIVEN),
-    "when.always": refused(_DRIVEN),
+    "depends_on.success": emulated(_DRIVEN),
+    "depends_on.failure": emulated(_DRIVEN),
+    "depends_on.any": emulated(_DRIVEN),
+    "depends_on.started": emulated(_DRIVEN),
+    "depends_on.ready": emulated(_DRIVEN),
+    "local": emulated(f"a pod that asks for nothing; {_DRIVEN}"),
+    "service": emulated(_DRIVEN),
+    "when.failure": emulated(_DRIVEN),
+    "when.always": emulated(_DRIVEN),
     "image": native(),
 }
 _GROUPS: dict[str, Support] = {
     "group": emulated("each task asks for its own share when it starts; nothing is kept for the group"),
     "group.nested": emulated("as any group"),
-    "group.replicas": refused("a group is not repeated here; give its tasks `replicas`"),
+    "group.replicas": emulated(_DRIVEN),
     "group.grow": emulated("each task asks for its own share"),
 }
 _SHAPES: dict[str, Support] = {
@@ -74,7 +72,7 @@ _ATTRIBUTES: dict[str, Support] = {
     "duration": native("of each attempt, from the moment its node has taken it"),
     "environment": native(),
     "cwd": native("an absolute path in the image or a volume"),
-    "watch": refused(_DRIVEN),
+    "watch": emulated(_DRIVEN),
     "stdout": emulated(f"{_SHELL}; put the file on a volume"),
     "stderr": emulated(f"{_SHELL}; put the file on a volume"),
     "flags.slurm": native(_ELSEWHERE),
@@ -97,10 +95,10 @@ _POLICIES: dict[str, Support] = {
     "on_failure.ignore": emulated(f"exit codes only, {_SHELL}"),
     "on_failure.fail-task": native(),
     "on_failure.fail-job": native("of a job with one task; nothing stops the others of several"),
-    "on_failure.restart-group": refused("a group does not start over here; give its tasks `retries`"),
+    "on_failure.restart-group": emulated(_DRIVEN),
     "success": native(),
     "restart.on-failure": native(),
-    "restart.always": refused("a Job ends with its command; use `restart: on-failure` and let it go on"),
+    "restart.always": emulated(_DRIVEN),
     "replace.failed": native(),
     "replace.terminating": refused(
         "a Job that looks at failures replaces a pod only when it has ended; leave `replace` out"
@@ -179,5 +177,5 @@ def refusals(plan: Plan, target: Target) -> list[Refused]:
 
     What only needs somebody who starts one after another is told by `driving`.
     """
-    found = [each for each in features.refusals(plan, FEATURES) if each.feature not in DRIVEN]
-    return found + beyond(plan, target)
+    undriven = [] if target.driven else only_driven(plan)
+    return features.refusals(plan, FEATURES) + undriven + beyond(plan, target)

@@ -8,12 +8,13 @@ from typing import Any
 
 import msgspec
 
+from jobman.engines.endings import how_it_ended
 from jobman.engines.kubernetes import names
 from jobman.engines.kubernetes.attempts import Attempt, seconds
 from jobman.engines.kubernetes.compile import unpacked
-from jobman.engines.kubernetes.copies import CANCELLED, Copy, state_without_pods
+from jobman.engines.kubernetes.copies import CANCELLED, Copy, first_failure, state_without_pods
 from jobman.engines.kubernetes.indexes import Indexes, condition, is_over, replica_of
-from jobman.engines.kubernetes.objects import Job, Kept, Pod
+from jobman.engines.kubernetes.objects import Event, Job, Kept, Pod
 from jobman.engines.kubernetes.states import FINAL, Standing, by_task, counted, overall, standings
 from jobman.plan.model import Plan, PlanError, Unit, plan_from_json
 
@@ -23,26 +24,42 @@ FINGERPRINT = names.PREFIX + "fingerprint"
 """Annotation of the anchor: what makes a submission that is repeated the same."""
 
 
+ACTS = names.PREFIX + "acts"
+"""Annotation of the anchor: what people did to a job, as JSON; see Act."""
+
+
+class Act(msgspec.Struct, frozen=True, array_like=True):
+    """Something that somebody did to a job; `kind` is a word of our events."""
+
+    at: float
+    kind: str
+    message: str = ""
+
+
 class ReplicaAt(msgspec.Struct, frozen=True, kw_only=True):
     """A replica of a task and where it stands."""
 
     unit: str
     index: int
     stands: Copy
+    named: str = ""
+    """Its key, where groups around it may have several replicas."""
 
     @property
     def key(self) -> str:
-        return replica_key(self.unit, self.index)
+        return self.named or replica_key(self.unit, self.index)
 
 
 class FoundJob:
     """Everything a cluster knows of one job."""
 
-    def __init__(self, anchor: Kept, jobs: Iterable[Job], pods: Iterable[Pod]) -> None:
+    def __init__(
+        self, anchor: Kept, jobs: Iterable[Job], pods: Iterable[Pod], events: Iterable[Event] = ()
+    ) -> None:
         self.anchor = anchor
         self.jobs = sorted(jobs, key=lambda job: job.metadata.name)
         self.pods = list(pods)
-        self.standings = standings(self.jobs, self.pods)
+        self.standings = standings(self.jobs, self.pods, events)
         self._plan: Plan | None = None
         self._options: dict[str, Any] | None = None
 
@@ -153,6 +170,21 @@ class FoundJob:
         return max(ends, default=self.submitted_at)
 
     @property
+    def cancelled_at(self) -> float | None:
+        """When somebody asked for its end."""
+        marks = (self._notes, *(job.metadata.annotations for job in self.jobs))
+        asked = [at for each in marks if (at := _moment(each.get(CANCELLED, ""))) is not None]
+        return min(asked, default=None)
+
+    @property
+    def acts(self) -> list[Act]:
+        """What people did to it, besides cancelling."""
+        try:
+            return msgspec.json.decode(self._notes.get(ACTS, "[]"), type=list[Act])
+        except msgspec.MsgspecError:
+            return []
+
+    @property
     def failure(self) -> Standing | None:
         """The Job that failed first."""
         failed = [one for one in self.standings if one.state == "failed"]
@@ -173,8 +205,11 @@ class FoundJob:
         failed = self.failure
         if failed is None or self.state != "failed":
             return ""
-        words = failed.message or (f"exit code {failed.exit_code}" if failed.exit_code else failed.reason)
-        return f"{failed.task}: {words}" if words else failed.task
+        first = first_failure(failed.replicas.values())
+        if first is None:
+            words = failed.message or how_it_ended(failed.reason, failed.exit_code)
+            return f"{failed.task}: {words}" if words else failed.task
+        return f"{replica_key(failed.task, first.index)}: {_ended_words(first)}"
 
     def replicas(self) -> Iterator[ReplicaAt]:
         """All of them, also those of which the cluster has nothing yet or any more."""
@@ -185,6 +220,20 @@ class FoundJob:
         for unit in self.plan.units:
             if unit.id in tasks:
                 yield from _replicas(unit, tasks[unit.id], jobs[unit.id])
+            elif unit.kind == "group":
+                yield ReplicaAt(unit=unit.id, index=0, stands=self._group(unit, tasks))
+
+    def _group(self, unit: Unit, tasks: dict[str, Standing]) -> Copy:
+        """A group, which nothing on a cluster stands for, from the tasks in it."""
+        own = [stands for task, stands in tasks.items() if task.startswith(f"{unit.id}/")]
+        state = overall(own)
+        ill = next((one for one in own if one.state == "failed"), None) if state == "failed" else None
+        return Copy(
+            index=0,
+            state=state,
+            reason="exit" if ill else "",
+            exit_code=ill.exit_code if ill else None,
+        )
 
     def unit_of(self, task: str) -> str:
         """The id of a unit from a label, which may be shortened."""
@@ -226,13 +275,26 @@ def is_stopped(job: Job) -> bool:
 
 def stopped_at(job: Job) -> float | None:
     """When a Job that was cancelled gave its pods up."""
-    written = job.metadata.annotations.get(CANCELLED, "")
-    try:
-        asked = datetime.fromisoformat(written).timestamp()
-    except ValueError:
+    asked = _moment(job.metadata.annotations.get(CANCELLED, ""))
+    if asked is None:
         return None
     suspended = condition(job, "Suspended")
     return max(asked, seconds(suspended.last_transition_time) or 0.0) if suspended else asked
+
+
+def _moment(written: str) -> float | None:
+    try:
+        return datetime.fromisoformat(written).timestamp()
+    except ValueError:
+        return None
+
+
+def _ended_words(copy: Copy) -> str:
+    """How a replica failed; where a copy or a container is named, that says it already."""
+    if copy.message.startswith(("copy ", "container ")):
+        return copy.message
+    signals = [attempt.signal for attempt in copy.attempts if attempt.reason]
+    return how_it_ended(copy.reason or "exit", copy.exit_code, signals[-1] if signals else None, copy.message)
 
 
 def _replicas(unit: Unit, stands: Standing, jobs: list[Job]) -> Iterator[ReplicaAt]:

@@ -25,7 +25,8 @@ _FOR_EVER = 2**31 - 1
 def job(piece: Piece) -> Written:
     """An Indexed Job: its indexes are the replicas of a task, or the copies of one replica."""
     annotations = {names.UNIT: piece.unit.id, **piece.annotations}
-    surrounding = list(_around(piece.plan, piece.unit))
+    # Whoever drives a job makes no Job before its time.
+    surrounding = list(_around(piece.plan, piece.unit)) if piece.attempt is None else []
     is_held = any(policies.hold for policies in surrounding)
     if is_held:
         annotations[names.HOLD] = "true"
@@ -79,6 +80,8 @@ def _parallelism(piece: Piece) -> int:
 def _limits(piece: Piece) -> dict[str, Any]:
     """How much may go wrong."""
     plan, unit = piece.plan, piece.unit
+    if piece.attempt is not None:
+        return _nothing()
     if unit.policies.restart == "on-failure":
         # Started again in place, for ever: nothing ever counts as a failure of the Job.
         limits: dict[str, Any] = {"backoffLimit": _FOR_EVER, "podReplacementPolicy": "Failed"}
@@ -97,3 +100,14 @@ def _limits(piece: Piece) -> dict[str, Any]:
     limits["podFailurePolicy"] = pod_failure_policy(plan, unit)
     limits["podReplacementPolicy"] = "Failed"
     return limits
+
+
+def _nothing() -> dict[str, Any]:
+    """An attempt is over with the first pod that fails; the Job says how that was, also without its pod."""
+    disruption = {"onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]}
+    code = {"onExitCodes": {"operator": "NotIn", "values": [0]}}
+    return {
+        "backoffLimit": 0,
+        "podFailurePolicy": {"rules": [{"action": "FailJob", **rule} for rule in (disruption, code)]},
+        "podReplacementPolicy": "Failed",
+    }

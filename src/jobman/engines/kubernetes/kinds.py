@@ -9,6 +9,7 @@ import msgspec
 
 from jobman.engines.kubernetes.errors import WrongName
 from jobman.engines.kubernetes.objects import (
+    ConfigMap,
     Event,
     Job,
     Kept,
@@ -16,6 +17,7 @@ from jobman.engines.kubernetes.objects import (
     Page,
     Pod,
     Quota,
+    RuntimeClass,
     VolumeClaim,
 )
 
@@ -73,11 +75,13 @@ NODES = Kind("v1", "Node", "nodes", Node, namespaced=False)
 EVENTS = Kind("v1", "Event", "events", Event)
 QUOTAS = Kind("v1", "ResourceQuota", "resourcequotas", Quota)
 CLAIMS = Kind("v1", "PersistentVolumeClaim", "persistentvolumeclaims", VolumeClaim)
-CONFIG_MAPS = Kind("v1", "ConfigMap", "configmaps", Kept)
+CONFIG_MAPS = Kind("v1", "ConfigMap", "configmaps", ConfigMap)
 SECRETS = Kind("v1", "Secret", "secrets", Kept)
 SERVICES = Kind("v1", "Service", "services", Kept)
 SERVICE_ACCOUNTS = Kind("v1", "ServiceAccount", "serviceaccounts", Kept)
 NAMESPACES = Kind("v1", "Namespace", "namespaces", Kept, namespaced=False)
+RUNTIME_CLASSES = Kind("node.k8s.io/v1", "RuntimeClass", "runtimeclasses", RuntimeClass, namespaced=False)
+NETWORK_POLICIES = Kind("networking.k8s.io/v1", "NetworkPolicy", "networkpolicies", Kept)
 JOB_SETS = Kind("jobset.x-k8s.io/v1alpha2", "JobSet", "jobsets", Kept)
 
 KINDS: dict[tuple[str, str], Kind[Any]] = {
@@ -94,6 +98,8 @@ KINDS: dict[tuple[str, str], Kind[Any]] = {
         SERVICES,
         SERVICE_ACCOUNTS,
         NAMESPACES,
+        RUNTIME_CLASSES,
+        NETWORK_POLICIES,
         JOB_SETS,
     )
 }

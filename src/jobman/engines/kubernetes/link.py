@@ -6,7 +6,7 @@ import asyncio
 import os
 import socket
 import ssl
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing
 from urllib.parse import urlencode
 
@@ -14,11 +14,20 @@ import httpx
 
 from jobman.engines.kubernetes.access import Access
 from jobman.engines.kubernetes.credentials import Credentials
-from jobman.engines.kubernetes.errors import ApiError, ConfigError, Conflict, Unauthorized, from_answer
+from jobman.engines.kubernetes.errors import (
+    ApiError,
+    ConfigError,
+    Conflict,
+    Unauthorized,
+    Unreachable,
+    from_answer,
+)
 from jobman.engines.kubernetes.proxies import proxy_for
 from jobman.engines.kubernetes.reaching import is_distrust, unreachable, without_password
 from jobman.engines.kubernetes.tls import tls_context
 from jobman.engines.kubernetes.trials import Trials
+from jobman.engines.kubernetes.upgrading import Upgraded
+from jobman.engines.kubernetes.wire import Wire
 from jobman.version import __version__
 
 CONNECT_SECONDS = 10.0
@@ -51,10 +60,13 @@ class Link:
         patience: float = 15.0,
         environment: Mapping[str, str] | None = None,
         transport: httpx.AsyncBaseTransport | None = None,
+        guard: Callable[[], None] | None = None,
     ) -> None:
         self.access = access
         self.patience = patience
         """Seconds for which a busy server, or one that answered before and restarts, is asked again."""
+        self._guard = guard
+        """Raises where nothing may be changed any more; asked when a change is about to leave."""
         environment = os.environ if environment is None else environment
         self._proxy = access.proxy or proxy_for(access.server, environment)
         self._transport = transport
@@ -89,6 +101,8 @@ class Link:
                 client, request = await self._request(method, path, query, body, form, ANSWER_SECONDS)
                 edition = self._credentials.edition
                 async with self._turns:
+                    if self._guard is not None and method != "GET":
+                        _guarded(request, self._guard)
                     answer = await client.send(request)
             except (httpx.RequestError, OSError) as error:
                 await self._broken(error, trials, safe)
@@ -164,6 +178,44 @@ class Link:
                 continue
             raise refused
 
+    async def upgrade(
+        self, path: str, query: Sequence[tuple[str, str]], headers: Mapping[str, str]
+    ) -> Upgraded:
+        """A connection of its own, that the server agreed to use for something else than HTTP."""
+        renewed = False
+        while True:
+            edition = self._credentials.edition
+            try:
+                own = await self._credentials.headers()
+                edition = self._credentials.edition
+                client = self._upgrading_client()
+                url = f"{self.access.server}{path}?{urlencode(query)}"
+                asked = [("User-Agent", f"jobman/{__version__}"), *own, *headers.items()]
+                encoded = [(name.encode(), value.encode()) for name, value in asked]
+                timeout = httpx.Timeout(ANSWER_SECONDS, connect=CONNECT_SECONDS)
+                request = client.build_request("GET", url, headers=encoded, timeout=timeout)
+                answer = await client.send(request, stream=True)
+                if answer.status_code == httpx.codes.SWITCHING_PROTOCOLS:
+                    return Upgraded(client, answer, self._explained)
+                content = await _read_and_close(answer)
+                await client.aclose()
+            except (httpx.RequestError, OSError) as error:
+                raise self._explained(error) from error
+            refused = from_answer(answer.status_code, content, path)
+            if isinstance(refused, Unauthorized) and not renewed and await self._credentials.renew(edition):
+                renewed = True
+                continue
+            raise refused
+
+    def _upgrading_client(self) -> httpx.AsyncClient:
+        certificate = self._credentials.certificate()
+        is_safe = self.access.server.startswith("https:")
+        context = tls_context(self.access, certificate) if is_safe else None
+        return httpx.AsyncClient(transport=_through(self._proxy, context), trust_env=False)
+
+    def _explained(self, error: Exception) -> Unreachable:
+        return unreachable(error, self.access, proxy=self._proxy)
+
     async def _request(
         self,
         method: str,
@@ -211,17 +263,30 @@ class Link:
         await trials.next(failure)
 
 
+def _guarded(request: httpx.Request, guard: Callable[[], None]) -> None:
+    """Ask the guard now, and again when there is a connection: to make one may take its time."""
+    guard()
+
+    async def trace(name: str, _info: object) -> None:
+        if name.endswith("send_request_headers.started"):
+            guard()
+
+    request.extensions["trace"] = trace
+
+
 def _transport(
     access: Access, certificate: tuple[bytes, bytes] | None, proxy: str | None
-) -> httpx.AsyncHTTPTransport:
-    verify: ssl.SSLContext | bool = False
-    if access.server.startswith("https:"):
-        verify = tls_context(access, certificate)
+) -> httpx.AsyncBaseTransport:
+    context = tls_context(access, certificate) if access.server.startswith("https:") else None
+    return Wire(context, _LIVELY) if proxy is None else _through(proxy, context)
+
+
+def _through(proxy: str | None, context: ssl.SSLContext | None) -> httpx.AsyncHTTPTransport:
     # Each log that is followed holds a connection for as long as it lasts.
     limits = httpx.Limits(max_connections=None, max_keepalive_connections=20, keepalive_expiry=60.0)
     try:
         return httpx.AsyncHTTPTransport(
-            verify=verify, proxy=proxy, limits=limits, trust_env=False, socket_options=_LIVELY
+            verify=context or False, proxy=proxy, limits=limits, trust_env=False, socket_options=_LIVELY
         )
     except ImportError:
         shown = without_password(proxy or "")

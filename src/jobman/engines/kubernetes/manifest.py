@@ -41,5 +41,10 @@ def to_yaml(compiled: Compiled) -> str:
 
 def document(unit: str | None, written: Written) -> str:
     """One object as a document of its own; without a unit it is the job's."""
+    return titled("the job" if unit is None else f"task {unit}", written)
+
+
+def titled(title: str, written: Written) -> str:
+    """One object as a document, below a line that says what it is."""
     text = yaml.dump(written, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=10**6)
-    return f"---\n# {'the job' if unit is None else f'task {unit}'}\n{text}"
+    return f"---\n# {title}\n{text}"

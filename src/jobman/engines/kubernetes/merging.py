@@ -106,11 +106,13 @@ async def following(
             yield line
 
 
-async def until_over(api: JobsApi, labels: str, namespace: str | None = None) -> None:
-    """Wait until all Jobs with these labels are over, or gone."""
+async def until_over(
+    api: JobsApi, labels: str, namespace: str | None = None, *, is_done: Callable[[Job], bool] = is_over
+) -> None:
+    """Wait until all Jobs with these labels are done, or gone."""
     while True:
         listed = await api.list(JOBS, namespace, labels=labels)
-        left = {job.metadata.name for job in listed.items if not is_over(job)}
+        left = {job.metadata.name for job in listed.items if not is_done(job)}
         if not left:
             return
         try:
@@ -118,15 +120,12 @@ async def until_over(api: JobsApi, labels: str, namespace: str | None = None) ->
             async with aclosing(changes) as open_changes:
                 async for change in open_changes:
                     name = change.object.metadata.name
-                    left.discard(name) if _ended(change) else left.add(name)
+                    is_gone = change.type == "DELETED" or is_done(change.object)
+                    left.discard(name) if is_gone else left.add(name)
                     if not left:
                         return
         except Expired:
             continue
-
-
-def _ended(change: Change[Job]) -> bool:
-    return change.type == "DELETED" or is_over(change.object)
 
 
 class Follower:

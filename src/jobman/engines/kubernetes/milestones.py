@@ -1,19 +1,35 @@
-"""What happened to a job: its milestones, and the events of its objects, in order of time. Pure."""
+"""What happened to a job: its milestones, and the events of its objects, in order of time. Pure.
+
+A cluster stamps most things with whole seconds. What happens within one is put into the order in which it can
+have happened: a pod that was made earlier comes first, and its start before its end.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
+from math import floor, inf
 from typing import Any
 
 import msgspec
 
+from jobman.engines.endings import how_it_ended
 from jobman.engines.kubernetes import names
 from jobman.engines.kubernetes.attempts import Attempt, index_of, seconds
-from jobman.engines.kubernetes.copies import CANCELLED
-from jobman.engines.kubernetes.found import FoundJob, replica_key
-from jobman.engines.kubernetes.objects import Event, Pod
+from jobman.engines.kubernetes.copies import Copy
+from jobman.engines.kubernetes.found import FoundJob, ReplicaAt, replica_key
+from jobman.engines.kubernetes.indexes import replica_of
+from jobman.engines.kubernetes.objects import Event, Job, Pod
+from jobman.engines.kubernetes.pods import MAIN
+from jobman.engines.kubernetes.states import FINAL
 from jobman.plan.model import PlanError
+
+_RANKS = ("submitted", "released", "gate-opened", "", "started", "ready", "not-ready", "held", "cancelling")
+_LAST_RANKS = ("unhealthy", "stopping", "retrying", "failed", "succeeded", "cancelled", "skipped")
+_ORDER = {kind: number for number, kind in enumerate((*_RANKS, *_LAST_RANKS))}
+_FIRST = ("submitted", "released", "gate-opened")
+# What is told of a pod that is gone, and can be told in our own words.
+_OF_GONE_PODS = {"Started": "started", "Killing": "stopping"}
 
 
 class Happening(msgspec.Struct, frozen=True, kw_only=True):
@@ -24,76 +40,168 @@ class Happening(msgspec.Struct, frozen=True, kw_only=True):
     message: str = ""
     replica: str | None = None
     attempt: int | None = None
+    of: float | None = None
+    """When the pod was made that it is about."""
 
     @property
     def key(self) -> tuple[Any, ...]:
         """What it is known by when it is seen again."""
         return self.kind, self.message, self.replica, self.attempt, self.at
 
+    @property
+    def place(self) -> tuple[float, float, int]:
+        """Where it stands among others."""
+        made = self.of if self.of is not None else -inf if self.kind in _FIRST else inf
+        return floor(self.at), made, _ORDER.get(self.kind, _ORDER[""] if self.of is not None else len(_ORDER))
+
 
 def happenings(job: FoundJob, events: Iterable[Event]) -> list[Happening]:
     """Everything that is still known, the oldest first."""
-    found = [*_milestones(job), *_told(job, events)]
-    return sorted(found, key=lambda each: each.at)
+    told = list(_told(job, events))
+    stops = {each.replica or "": each.at for each in told if each.kind == "stopping"}
+    found = [*_milestones(job, stops), *told]
+    return sorted(found, key=lambda each: each.place)
 
 
-def _milestones(job: FoundJob) -> Iterator[Happening]:
+def _milestones(job: FoundJob, stops: Mapping[str, float]) -> Iterator[Happening]:
+    """`stops` is when pods that are gone were asked to end."""
     yield Happening(at=job.submitted_at, kind="submitted", message=f"by {job.owner}")
+    for act in job.acts:
+        yield Happening(at=act.at, kind=act.kind, message=act.message)
+    if (asked := job.cancelled_at) is not None:
+        yield Happening(at=asked, kind="cancelling")
     try:
         replicas = list(job.replicas())
     except PlanError:
         replicas = []
+    own = [happened for replica in replicas for happened in _of_replica(job, replica, stops)]
+    yield from own
     for replica in replicas:
-        for attempt in replica.stands.attempts:
-            yield from _of_attempt(replica.key, attempt)
-    ended = job.ended_at
-    if ended is not None:
-        yield Happening(at=ended, kind=job.state, message="" if job.state == "cancelled" else job.reason)
-    elif any(CANCELLED in each.metadata.annotations for each in job.jobs):
-        yield Happening(at=job.submitted_at, kind="stopping", message="it is being cancelled")
+        if not replica.stands.attempts:
+            yield from _of_group(replica, [each for each in own if _is_in(each, replica.key)])
+    if job.ended_at is not None:
+        message = "" if job.state == "cancelled" else job.reason
+        yield Happening(at=job.ended_at, kind=f"job-{job.state}", message=message)
 
 
-def _of_attempt(replica: str, attempt: Attempt) -> Iterator[Happening]:
+def _of_replica(job: FoundJob, replica: ReplicaAt, stops: Mapping[str, float]) -> Iterator[Happening]:
+    stands = replica.stands
+    for attempt in stands.attempts:
+        is_last = attempt is stands.attempts[-1]
+        yield from _of_attempt(replica.key, attempt, stands if is_last else None)
+    if stands.state == "cancelled":
+        ends = [attempt.ended_at for attempt in stands.attempts if attempt.ended_at is not None]
+        known = [*ends, stops.get(replica.key, 0.0), job.cancelled_at or 0.0]
+        yield Happening(at=max(known) or job.ended_at or 0.0, kind="cancelled", replica=replica.key)
+    if stands.state == "skipped":
+        at = job.ended_at or job.submitted_at
+        yield Happening(
+            at=at, kind="skipped", message="what it waits for will not happen", replica=replica.key
+        )
+
+
+def _of_group(replica: ReplicaAt, inside: Sequence[Happening]) -> Iterator[Happening]:
+    """A group starts with the first of what is in it, and is over with the last."""
+    starts = [each for each in inside if each.kind == "started"]
+    if not starts:
+        return
+    first, last = min(starts, key=_by_place), max(inside, key=_by_place)
+    yield Happening(at=first.at, kind="started", replica=replica.key, of=(first.of or 0.0) - 0.5)
+    if replica.stands.state in FINAL:
+        state = replica.stands.state
+        yield Happening(at=last.at, kind=state, replica=replica.key, of=(last.of or 0.0) + 0.5)
+
+
+def _is_in(happened: Happening, group: str) -> bool:
+    return (happened.replica or "").startswith(f"{group}/")
+
+
+def _by_place(happened: Happening) -> tuple[float, float, int]:
+    return happened.place
+
+
+def _of_attempt(replica: str, attempt: Attempt, last: Copy | None) -> Iterator[Happening]:
+    """`last` is how the replica stands, for the last of its attempts."""
+
+    def happened(at: float, kind: str, message: str = "") -> Happening:
+        made = attempt.created_at
+        return Happening(
+            at=at, kind=kind, message=message, replica=replica, attempt=attempt.number, of=made or 0.0
+        )
+
     if attempt.started_at is not None:
-        where = f"on {attempt.node}" if attempt.node else ""
-        yield Happening(
-            at=attempt.started_at, kind="started", message=where, replica=replica, attempt=attempt.number
-        )
-    if attempt.ended_at is not None:
-        words = attempt.message or (f"exit code {attempt.exit_code}" if attempt.exit_code else "")
-        kind = "failed" if attempt.state == "failed" else "succeeded"
-        yield Happening(
-            at=attempt.ended_at, kind=kind, message=words, replica=replica, attempt=attempt.number
-        )
+        yield happened(attempt.started_at, "started", f"on {attempt.node}" if attempt.node else "")
+    if attempt.ready_at is not None:
+        yield happened(attempt.ready_at, "ready" if attempt.ready else "not-ready")
+    if attempt.stopping_at is not None:
+        yield happened(attempt.stopping_at, "stopping")
+    if attempt.ended_at is None:
+        return
+    words = how_it_ended(attempt.reason, attempt.exit_code, attempt.signal, attempt.message)
+    if attempt.reason == "unhealthy":
+        yield happened(attempt.ended_at, "unhealthy", attempt.message)
+        yield happened(attempt.ended_at, "stopping", "its check failed")
+    if attempt.state != "failed":
+        yield happened(attempt.ended_at, "succeeded", f"{words}; a rule ignores it" if attempt.reason else "")
+    elif last is None or last.state in ("resting", "waiting"):
+        yield happened(attempt.ended_at, "retrying", f"{words}; it is tried again")
+    elif last.state != "cancelled":
+        yield happened(attempt.ended_at, "failed", words)
 
 
 def _told(job: FoundJob, events: Iterable[Event]) -> Iterator[Happening]:
     pods = {pod.metadata.uid: pod for pod in job.pods}
     others = {each.metadata.uid for each in (job.anchor, *job.jobs)}
-    beginnings = tuple(f"{each.metadata.name}-" for each in job.jobs)
+    jobs = {each.metadata.name: each for each in job.jobs}
     for event in events:
         about = event.involved_object
         at = _moment(event)
         if at is None:
             continue
         pod = pods.get(about.uid)
-        # Of a pod that is gone, only its name still says whose it was.
-        is_ours = pod is not None or about.uid in others
-        if not is_ours and not (about.kind == "Pod" and beginnings and about.name.startswith(beginnings)):
-            continue
-        yield Happening(
-            at=at,
-            kind=event.reason,
-            message=event.message.strip(),
-            replica=_replica(job, pod) if pod is not None else None,
-        )
+        words = event.message.strip()
+        if pod is not None:
+            made = seconds(pod.metadata.creation_timestamp) or 0.0
+            replica = _replica(job, pod)
+            yield Happening(at=at, kind=event.reason, message=words, replica=replica, of=made)
+        elif about.uid in others:
+            yield Happening(at=at, kind=event.reason, message=words)
+        elif about.kind == "Pod" and (gone := _gone(job, jobs, about.name)):
+            kind = _OF_GONE_PODS.get(event.reason, "") if about.field_path.endswith(f"{{{MAIN}}}") else ""
+            is_held = kind == "stopping" and _was_held(job, at)
+            words = "the job is held" if is_held else words
+            yield Happening(at=at, kind=kind or event.reason, message=words, replica=gone, of=at)
+            if is_held:
+                yield Happening(at=at, kind="retrying", message="it starts over", replica=gone, of=at)
+
+
+def _was_held(job: FoundJob, at: float) -> bool:
+    """Whether a job was held at a moment."""
+    acts = [act.kind for act in job.acts if act.kind in ("held", "released") and floor(act.at) <= at]
+    return acts[-1:] == ["held"] and (job.cancelled_at or inf) > at
+
+
+def _gone(job: FoundJob, jobs: Mapping[str, Job], name: str) -> str | None:
+    """The replica that a pod was of which is gone: only its name still says so."""
+    base, index = [*name.rsplit("-", 2), "", ""][:2]
+    each = jobs.get(base)
+    if each is None or not index.isdecimal():
+        return None
+    if key := each.metadata.annotations.get(names.KEY):
+        return key
+    own = replica_of(each)
+    return replica_key(job.unit_of(_task(each)), int(index) if own is None else own)
+
+
+def _task(each: Job | Pod) -> str:
+    return each.metadata.annotations.get(names.UNIT) or each.metadata.labels.get(names.TASK, "")
 
 
 def _replica(job: FoundJob, pod: Pod) -> str:
-    labels = pod.metadata.labels
-    task = pod.metadata.annotations.get(names.UNIT) or labels.get(names.TASK, "")
-    replica = labels.get(names.REPLICA, "")
-    return replica_key(job.unit_of(task), int(replica) if replica.isdecimal() else index_of(pod))
+    if key := pod.metadata.annotations.get(names.KEY):
+        return key
+    replica = pod.metadata.labels.get(names.REPLICA, "")
+    return replica_key(job.unit_of(_task(pod)), int(replica) if replica.isdecimal() else index_of(pod))
 
 
 def _moment(event: Event) -> float | None:

@@ -27,6 +27,17 @@ SUBMITTED_BY = PREFIX + "submitted-by"
 VERSION = PREFIX + "version"
 UNIT = PREFIX + "unit"
 """The id of a unit as the plan has it; the label of the same task may be shortened."""
+KEY = PREFIX + "key"
+"""The replica that a driven Job is an attempt of, such as `train.0/test.3`; the label may be shortened."""
+ATTEMPT = PREFIX + "attempt"
+PART = PREFIX + "part"
+"""Which part of its replica a driven Job is, where there are several."""
+COURSE = PREFIX + "course"
+"""On the ConfigMap that holds how far a driven job is."""
+TARGET = PREFIX + "target"
+"""What only the submission of a driven job knew, for whoever drives it later."""
+DRIVER = PREFIX + "driver"
+"""Who drives a job, and when they last said so."""
 HOLD = PREFIX + "hold"
 SUSPEND = PREFIX + "suspend"
 MAX_FAILED = PREFIX + "max-failed"
@@ -34,7 +45,7 @@ MAX_FAILED = PREFIX + "max-failed"
 BELONGS_TO = PREFIX + "belongs-to"
 MANAGED_BY = PREFIX + "managed-by"
 GATE = PREFIX + "gate-"
-"""What the name of a scheduling gate begins with."""
+"""What the name of a scheduling gate begins with; on a driven job, the mark of one that is open."""
 
 INDEX = "batch.kubernetes.io/job-completion-index"
 FAILURES = "batch.kubernetes.io/job-index-failure-count"
@@ -81,6 +92,16 @@ def dns_label(text: str, longest: int = _LONGEST_LABEL) -> str:
     return plain
 
 
+def job_labels(plan: Plan, job_id: str, name: str, owner: str) -> dict[str, str]:
+    """The labels of every object of a job."""
+    labels = {**plan.labels, JOB: job_id, NAME: label_value(name), OWNER: label_value(owner)}
+    if plan.managed_by is not None:
+        labels.setdefault("app.kubernetes.io/managed-by", label_value(plan.managed_by))
+    if plan.owner is not None:
+        labels.setdefault("app.kubernetes.io/part-of", label_value(plan.owner))
+    return labels
+
+
 class Naming:
     """The names of a job's objects: `NAME-ID6`, or `NAME-TASK-ID6` where there is more than one Job."""
 
@@ -94,15 +115,22 @@ class Naming:
 
     def task(self, unit: Unit, *parts: int) -> str:
         """The name of an object of a task; `parts` are numbers such as its replica."""
-        label = dns_label(unit.id)
-        told_apart = f"{label}-{_digest(unit.id)}" if label in self._ambiguous else label
-        return self._called(f"{self._base}-{told_apart}", *parts)
+        return self._called(f"{self._base}-{self._told_apart(unit)}", *parts)
+
+    def attempt(self, unit: Unit, indices: tuple[int, ...], attempt: int, part: int | None = None) -> str:
+        """The name of the Job that is one attempt of one replica, or of a part of it."""
+        ends = [f"r{'-'.join(map(str, indices))}", f"a{attempt}", *([] if part is None else [f"p{part}"])]
+        return self._called(f"{self._base}-{self._told_apart(unit)}", *ends)
 
     def single(self, *parts: int) -> str:
         """The name of an object of the only task."""
         return self._called(self._base, *parts)
 
-    def _called(self, text: str, *parts: int) -> str:
+    def _told_apart(self, unit: Unit) -> str:
+        label = dns_label(unit.id)
+        return f"{label}-{_digest(unit.id)}" if label in self._ambiguous else label
+
+    def _called(self, text: str, *parts: int | str) -> str:
         end = "-".join((self._id, *map(str, parts)))
         return f"{dns_label(text, LONGEST_NAME - len(end) - 1)}-{end}"
 

@@ -31,6 +31,7 @@ class Meta(Object, kw_only=True):
     generation: int = 0
     creation_timestamp: datetime | None = None
     deletion_timestamp: datetime | None = None
+    deletion_grace_period_seconds: int | None = None
     labels: dict[str, str] = {}
     annotations: dict[str, str] = {}
     owner_references: list[Owner] = []
@@ -41,6 +42,12 @@ class Kept(Object, kw_only=True):
     """Anything that has a name in a cluster."""
 
     metadata: Meta = msgspec.field(default_factory=Meta)
+
+
+class ConfigMap(Kept, kw_only=True):
+    """Texts by name."""
+
+    data: dict[str, str] = {}
 
 
 class Condition(Object, kw_only=True):
@@ -97,12 +104,19 @@ class Resources(Object, kw_only=True):
     limits: dict[str, str | int | float] = {}
 
 
+class Probe(Object, kw_only=True):
+    """That there is one; what it does is the node's business."""
+
+
 class Container(Object, kw_only=True):
     name: str = ""
     image: str = ""
     restart_policy: str = ""
     """`Always` makes a helper of a container that starts before the others."""
     resources: Resources = msgspec.field(default_factory=Resources)
+    readiness_probe: Probe | None = None
+    liveness_probe: Probe | None = None
+    startup_probe: Probe | None = None
 
 
 class Toleration(Object, kw_only=True):
@@ -198,6 +212,17 @@ class PodTemplate(Kept, kw_only=True):
     spec: PodSpec = msgspec.field(default_factory=PodSpec)
 
 
+class SuccessRule(Object, kw_only=True):
+    """So many of these indexes, or all of them."""
+
+    succeeded_indexes: str | None = None
+    succeeded_count: int | None = None
+
+
+class SuccessPolicy(Object, kw_only=True):
+    rules: list[SuccessRule] = []
+
+
 class JobSpec(Object, kw_only=True):
     parallelism: int | None = None
     completions: int | None = None
@@ -206,6 +231,7 @@ class JobSpec(Object, kw_only=True):
     managed_by: str = ""
     backoff_limit: int | None = None
     active_deadline_seconds: int | None = None
+    success_policy: SuccessPolicy | None = None
     template: PodTemplate = msgspec.field(default_factory=PodTemplate)
 
 
@@ -261,11 +287,20 @@ class Node(Kept, kw_only=True):
     status: NodeStatus = msgspec.field(default_factory=NodeStatus)
 
 
+class Overhead(Object, kw_only=True):
+    pod_fixed: dict[str, str | int | float] = {}
+
+
+class RuntimeClass(Kept, kw_only=True):
+    overhead: Overhead | None = None
+
+
 class Involved(Object, kw_only=True):
     kind: str = ""
     namespace: str = ""
     name: str = ""
     uid: str = ""
+    field_path: str = ""
 
 
 class Event(Kept, kw_only=True):

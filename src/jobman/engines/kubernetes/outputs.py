@@ -35,6 +35,8 @@ class Output(msgspec.Struct, frozen=True, kw_only=True):
     copy: int
     attempt: int
     node: str
+    whose: str = ""
+    """The key of the replica, where the pod says it."""
 
     @property
     def key(self) -> tuple[str, str, int]:
@@ -127,6 +129,7 @@ def _output(pod: Pod, status: ContainerStatus, attempt: int, restart: int, *, pr
         copy=index if replica.isdecimal() else 0,
         attempt=attempt,
         node=pod.spec.node_name,
+        whose=meta.annotations.get(names.KEY, ""),
     )
 
 

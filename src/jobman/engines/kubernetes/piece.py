@@ -42,6 +42,10 @@ class Piece(msgspec.Struct, frozen=True, kw_only=True):
     """The numbers of its ports by name; a port without a name goes by its number."""
     claims: dict[str, str] = {}
     """From the name of a device's claim to the object that stands for it."""
+    cores: int | None = None
+    """What the copy is told to have; None where its shape says it."""
+    attempt: int | None = None
+    """Which attempt it is, where somebody drives the job; None where the Job makes its own."""
 
     @property
     def completions(self) -> int:

@@ -6,18 +6,21 @@ from collections.abc import Mapping
 from math import ceil
 from typing import Any
 
+import msgspec
+
 from jobman.engines.kubernetes import names
 from jobman.engines.kubernetes.affinity import placement
 from jobman.engines.kubernetes.environment import calculated, environment, environment_from
-from jobman.engines.kubernetes.failures import forgiven
+from jobman.engines.kubernetes.failures import Forgiven, forgiven
+from jobman.engines.kubernetes.kept_logs import log_base
 from jobman.engines.kubernetes.objects import Written
 from jobman.engines.kubernetes.piece import Piece
 from jobman.engines.kubernetes.probes import probes
 from jobman.engines.kubernetes.resources import claim_name, requests
 from jobman.engines.kubernetes.security import container_security, pod_security
-from jobman.engines.kubernetes.shell import around, command
+from jobman.engines.kubernetes.shell import Around, around, command
 from jobman.engines.kubernetes.target import Target
-from jobman.engines.kubernetes.volumes import inside, storage, workdir
+from jobman.engines.kubernetes.volumes import Storage, inside, storage, workdir
 from jobman.plan.model import Unit
 
 MAIN = "main"
@@ -73,16 +76,26 @@ def _is_named(value: Any) -> bool:
 def _pod_spec(piece: Piece) -> dict[str, Any]:
     unit, policies = piece.unit, piece.unit.policies
     found = storage(unit, piece.files, piece.target)
-    spec: dict[str, Any] = {"restartPolicy": "OnFailure" if policies.restart == "on-failure" else "Never"}
+    in_place = policies.restart == "on-failure" and piece.attempt is None
+    spec: dict[str, Any] = {"restartPolicy": "OnFailure" if in_place else "Never"}
     if piece.subdomain is not None:
         spec["subdomain"] = piece.subdomain
-    spec.update(_identity(unit))
     if unit.duration is not None:
         spec["activeDeadlineSeconds"] = max(1, ceil(unit.duration))
+    if policies.priority is not None:
+        spec["priorityClassName"] = policies.priority
+    if policies.scheduler is not None:
+        spec["schedulerName"] = policies.scheduler
+    return {**spec, **placement(piece), **contents(piece, found)}
+
+
+def contents(piece: Piece, found: Storage) -> dict[str, Any]:
+    """What is in a pod, whoever finds a place for it: who it is, its containers and what they mount."""
+    unit, policies = piece.unit, piece.unit.policies
+    spec = _identity(unit)
     if policies.grace is not None:
         spec["terminationGracePeriodSeconds"] = ceil(policies.grace)
-    spec.update(_scheduling(unit))
-    spec.update(placement(piece))
+    spec.update(_runtime(unit))
     if context := pod_security(unit):
         spec["securityContext"] = context
     if found.clones:
@@ -102,13 +115,11 @@ def _identity(unit: Unit) -> dict[str, Any]:
     return {**given, "automountServiceAccountToken": identity is not None, "enableServiceLinks": False}
 
 
-def _scheduling(unit: Unit) -> dict[str, Any]:
-    policies = unit.policies
+def _runtime(unit: Unit) -> dict[str, Any]:
+    runtime = unit.policies.runtime
     fields: dict[str, Any] = {
-        "priorityClassName": policies.priority,
-        "schedulerName": policies.scheduler,
-        "runtimeClassName": policies.runtime.class_ if policies.runtime else None,
-        "os": {"name": policies.runtime.os} if policies.runtime and policies.runtime.os else None,
+        "runtimeClassName": runtime.class_ if runtime else None,
+        "os": {"name": runtime.os} if runtime and runtime.os else None,
     }
     return {name: value for name, value in fields.items() if value is not None}
 
@@ -118,7 +129,7 @@ def _container(piece: Piece, mounts: list[dict[str, Any]]) -> dict[str, Any]:
     container: dict[str, Any] = {
         "name": MAIN,
         "image": image_of(unit, piece.target),
-        "command": command(unit.command, around(unit, calculated(piece), forgiven(piece.plan, unit))),
+        "command": command(unit.command, _around(piece)),
     }
     if folder := workdir(unit):
         container["workingDir"] = folder
@@ -132,6 +143,22 @@ def _container(piece: Piece, mounts: list[dict[str, Any]]) -> dict[str, Any]:
         container["terminationMessagePath"] = inside(unit, policies.result_file)
     container["volumeMounts"] = mounts
     return container
+
+
+def _around(piece: Piece) -> Around:
+    """What the shell has to do; whoever numbers the attempts also starts each of them in a pod of its own."""
+    wanted = around(piece.unit, calculated(piece), _forgiven(piece), _kept(piece))
+    return wanted if piece.attempt is None else msgspec.structs.replace(wanted, counts=False)
+
+
+def _forgiven(piece: Piece) -> tuple[Forgiven, ...]:
+    """What a shell has to forgive: where somebody drives the job, they do."""
+    return forgiven(piece.plan, piece.unit) if piece.attempt is None else ()
+
+
+def _kept(piece: Piece) -> str | None:
+    """Where its output is kept."""
+    return log_base(piece.target.job_id, piece.unit.id) if piece.target.keep_logs is not None else None
 
 
 def _shared(piece: Piece, *, is_main: bool = False) -> dict[str, Any]:

@@ -61,6 +61,9 @@ _DIRECT: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     ("", "events", _READ),
     ("", "resourcequotas", _READ),
     ("", "persistentvolumeclaims", _READ),
+    ("networking.k8s.io", "networkpolicies", _WRITTEN),
+    ("resource.k8s.io", "resourceclaims", _WRITTEN),
+    ("resource.k8s.io", "resourceclaimtemplates", _WRITTEN),
 )
 
 

@@ -42,6 +42,12 @@ def headless(name: str, labels: Mapping[str, str], target: Target) -> Written:
     return _object("v1", "Service", name, labels, target, spec)
 
 
+def door(name: str, selector: Mapping[str, str], labels: Mapping[str, str], target: Target) -> Written:
+    """A name that leads to one pod after the other, whichever is there now."""
+    spec = {"clusterIP": "None", "publishNotReadyAddresses": True, "selector": dict(selector)}
+    return _object("v1", "Service", name, labels, target, spec)
+
+
 def exposed(
     name: str, unit: Unit, numbers: Mapping[str, int], labels: Mapping[str, str], target: Target
 ) -> Written | None:

@@ -30,7 +30,7 @@ from jobman.engines.kubernetes.indexes import (
     replica_of,
     width,
 )
-from jobman.engines.kubernetes.objects import Condition, Event, Job, Pod
+from jobman.engines.kubernetes.objects import Condition, Event, Job, Pod, SuccessRule
 
 FINAL = ("succeeded", "failed", "cancelled")
 BEGUN = ("running", "stopping", "resting")
@@ -178,10 +178,23 @@ def _state(job: Job, counts: Mapping[str, int]) -> str:
 
 
 def _is_forgiven(job: Job, failed: Condition) -> bool:
-    """Whether all of a Job was tried, and no more replicas failed than may."""
+    """Whether all of a Job was tried, and its goal is met: then the cluster looks at its failures first."""
+    if failed.reason != "FailedIndexes":
+        return False
     most = job.metadata.annotations.get(names.MAX_FAILED, "")
-    is_tried = failed.reason == "FailedIndexes"
-    return is_tried and most.isdecimal() and len(Indexes(job.status.failed_indexes)) <= int(most)
+    if most.isdecimal() and len(Indexes(job.status.failed_indexes)) <= int(most):
+        return True
+    done = Indexes(job.status.completed_indexes)
+    return job.spec.success_policy is not None and any(
+        _is_met(rule, done) for rule in job.spec.success_policy.rules
+    )
+
+
+def _is_met(rule: SuccessRule, done: Indexes) -> bool:
+    named = None if rule.succeeded_indexes is None else list(Indexes(rule.succeeded_indexes))
+    met = len(done) if named is None else sum(index in done for index in named)
+    wanted = rule.succeeded_count if rule.succeeded_count is not None else len(named or ())
+    return bool(wanted) and met >= wanted
 
 
 def _failure_words(job: Job) -> str:

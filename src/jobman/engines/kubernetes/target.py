@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from jobman.engines.base import Refused
+from jobman.engines.kubernetes.kept_logs import KeptLogs
 from jobman.engines.kubernetes.objects import Written
 
 TOPOLOGY = {
@@ -34,6 +35,8 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
     """Twelve hexadecimal digits."""
     owner: str
     document: str
+    name: str = ""
+    """What the job is called where its document does not say."""
     gpu_resource: str = "nvidia.com/gpu"
     image_prefix: str = ""
     default_image: str | None = None
@@ -42,6 +45,10 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
     """What `stage` steps and `env_from` name on the submitter's side, by the path as written."""
     chosen: Mapping[str, int] = {}
     """Which alternative of its shape a unit takes, where somebody has looked at the nodes."""
+    keep_logs: KeptLogs | None = None
+    """Where the output of copies is kept beside what the cluster remembers of it."""
+    driven: bool = False
+    """Whether somebody starts and stops each Job in turn, and decides what follows a failure."""
 
 
 class Compiled(msgspec.Struct, frozen=True, kw_only=True):

@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from jobman.engines.kubernetes import names
+from jobman.engines.kubernetes.kept_logs import LOGS
 from jobman.engines.kubernetes.target import StagedFile, Target
 from jobman.plan.model import Unit
 from jobman.spec.access import Secret
@@ -73,6 +74,8 @@ def storage(unit: Unit, files: str | None, target: Target) -> Storage:
         _add_secret(found, secret)
     if files is not None:
         _add_files(found, files, files_of(unit, target))
+    if (kept := target.keep_logs) is not None:
+        found.add("jobman-logs", kept.volume, LOGS, **kept.mount)
     return found
 
 

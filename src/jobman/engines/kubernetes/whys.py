@@ -201,8 +201,7 @@ def _turns(job: Job, pods: Sequence[Pod], stands: Standing) -> list[Blocker]:
     )
     if replica_of(job) is not None or not waiting or not pods or _wants_more(job):
         return []
-    are = "1 replica waits for its" if waiting == 1 else f"{waiting} replicas wait for their"
-    message = f"{are} turn: at most {job.spec.parallelism} run at once"
+    message = f"{stands.task}: at most {job.spec.parallelism} run at once"
     return [Blocker(kind="parallelism", message=message, advice="raise `parallelism` to run more at once")]
 
 

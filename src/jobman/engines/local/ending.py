@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from jobman.engines.endings import size_words
 from jobman.engines.local.orders import Order, Reason
 from jobman.engines.local.records import Exit, Refusal, Started
 
@@ -119,13 +120,3 @@ def _memory_words(order: Order, seen: Seen) -> str:
     if seen.memory_used is None:
         return f"used more than the {given} of memory it was given"
     return f"used {size_words(seen.memory_used)} of memory, more than the {given} it was given"
-
-
-def size_words(number: int) -> str:
-    """Bytes in the largest unit that fits."""
-    value, unit = float(number), "B"
-    for larger in ("KiB", "MiB", "GiB", "TiB"):
-        if value < 1024:
-            break
-        value, unit = value / 1024, larger
-    return f"{value:.4g} {unit}"

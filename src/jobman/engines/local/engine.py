@@ -35,7 +35,7 @@ from jobman.engines.local.secrets import Vault
 from jobman.engines.local.volumes import outgrown
 from jobman.engines.local.wire import LINGER
 from jobman.plan.features import users
-from jobman.plan.model import Plan
+from jobman.plan.model import Plan, Unit
 from jobman.plan.nodes import ClusterNode
 from jobman.spec.checks import Checks
 
@@ -70,7 +70,7 @@ class LocalEngine:
         vault = Vault(home or Path.home() / ".jobman")
         self._preparer = Preparer(self._state, vault, lambda: find_runtime(os.environ))
         self._nodes: dict[str | None, dict[str, LocalNode]] = {}
-        self._report: Callable[[base.Report], None] = lambda _report: None
+        self._report: Callable[[base.News], None] = lambda _news: None
         self._launcher: Launcher | None = None
         self._attempts: dict[base.Address, Attempt] = {}
         self._copies: dict[str, tuple[Attempt, Copy]] = {}
@@ -96,6 +96,15 @@ class LocalEngine:
     def refusals_for(self, plan: Plan, account: base.Account) -> Sequence[base.Refused]:
         return list(accounts.refusals_for(plan, account))
 
+    def host_of(self, job: str, key: str, copy: int = 0) -> str:
+        """All copies are on this machine."""
+        del job, key, copy
+        return "localhost"
+
+    def overhead(self, plan: Plan, unit: Unit) -> Mapping[str, int]:
+        del plan, unit
+        return {}
+
     def sweep(self, used: Collection[str]) -> None:
         self._preparer.environments.sweep(used)
 
@@ -119,7 +128,7 @@ class LocalEngine:
 
     # -- life --------------------------------------------------------------------------------------
 
-    async def start(self, report: Callable[[base.Report], None]) -> None:
+    async def start(self, report: Callable[[base.News], None]) -> None:
         """Reach the launcher, or start it. Raises LauncherError where that cannot be."""
         self._report = report
         self._state.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -129,7 +138,7 @@ class LocalEngine:
         self._spawn(self._listen(self._launcher))
 
     async def close(self) -> None:
-        self._report = lambda _report: None
+        self._report = lambda _news: None
         work: list[asyncio.Task[Any]] = [*self._tasks, *self._preparing.values()]
         for task in work:
             task.cancel()
@@ -140,6 +149,18 @@ class LocalEngine:
         if self._launcher is not None:
             await self._launcher.close()
         self._broom.shutdown(wait=False, cancel_futures=True)
+
+    async def settle(self, address: base.Address) -> None:
+        """What an attempt leaves is its output, which stays."""
+
+    async def connect(self, job: str, partners: Sequence[str]) -> None:
+        """All jobs share the network of this machine."""
+
+    async def finish(self, job: str) -> None:
+        """Attempts have nothing in common here."""
+
+    async def drain(self, node: str, *, drained: bool) -> None:
+        """Nobody else is to be kept away."""
 
     async def forget(self, job: str) -> None:
         await asyncio.to_thread(private.remove, self._preparer.job_folder(job))

@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 import msgspec
 
+from jobman.engines.endings import size_words
 from jobman.engines.local.containers import launch_failure
-from jobman.engines.local.ending import size_words
 from jobman.engines.local.prepared import Copy
 from jobman.engines.local.records import Exit
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
 from math import ceil
 
-from jobman.engines.base import Order, Peer
+from jobman.engines.base import Order
 from jobman.engines.local.nodes import LocalNode, visible_gpus
 from jobman.engines.local.ports import PortsOfCopy
 from jobman.engines.local.prepared import Prepared
-from jobman.engines.local.secrets import shouted
+from jobman.engines.peers import peer_variables, shouted
 from jobman.sched.allocation import Slot
 
 
@@ -21,7 +20,7 @@ def variables(order: Order, prepared: Prepared, number: int, node: LocalNode | N
         **order.unit.environment,
         **prepared.secrets,
         **_own_ports(prepared.ports[number] if prepared.ports else {}),
-        **_peers(order.peers),
+        **peer_variables(order.peers),
         **_place(order, prepared, number, slot),
         **_gpus(slot, node),
     }
@@ -68,23 +67,3 @@ def _gpus(slot: Slot, node: LocalNode | None) -> dict[str, str]:
 
 def _own_ports(ports: PortsOfCopy) -> dict[str, str]:
     return {f"PORT_{shouted(name)}": str(port) for name, port in ports.items() if not name.isdigit()}
-
-
-def _peers(peers: Iterable[Peer]) -> dict[str, str]:
-    """Each task by its first replica, and where it has several by each of them too."""
-    everyone = list(peers)
-    several = {peer.task for peer in everyone if peer.replica}
-    found: dict[str, str] = {}
-    for peer in everyone:
-        if peer.replica == 0:
-            found.update(_reach(peer, ""))
-        if peer.task in several:
-            found.update(_reach(peer, f"_{peer.replica}"))
-    return found
-
-
-def _reach(peer: Peer, suffix: str) -> Iterator[tuple[str, str]]:
-    task = shouted(peer.task)
-    yield f"JOBMAN_HOST_{task}{suffix}", peer.address
-    for name, port in peer.ports.items():
-        yield f"JOBMAN_PORT_{task}_{shouted(name)}{suffix}", str(port)

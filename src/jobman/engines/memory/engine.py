@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from jobman.engines import base
-from jobman.plan.model import Plan
+from jobman.plan.model import Plan, Unit
 from jobman.plan.nodes import ClusterNode
 
 
@@ -46,7 +46,7 @@ class MemoryEngine:
         self._script = script or (lambda _order: SUCCESS)
         self._nodes = [_node(f"node-{number}", cores) for number in range(nodes)]
         self._folder = TemporaryDirectory(prefix="jobman-memory-")
-        self._report: Callable[[base.Report], None] = lambda _report: None
+        self._report: Callable[[base.News], None] = lambda _news: None
         self._playing: dict[base.Address, list[asyncio.TimerHandle]] = {}
         self._outputs: dict[base.Address, tuple[base.OutputFile, ...]] = {}
         self._started: dict[base.Address, float] = {}
@@ -54,6 +54,13 @@ class MemoryEngine:
         """Every attempt that was ever started, in order."""
         self.frozen: set[base.Address] = set()
         self.prolonged: list[tuple[base.Address, float]] = []
+        self.settled: list[base.Address] = []
+        self.finished: list[str] = []
+        self.connections: dict[str, tuple[str, ...]] = {}
+        self.told: dict[str, bool] = {}
+        """Which nodes are to be kept free of others, as it was told last."""
+        self.overheads: dict[str, int] = {}
+        """What each copy of everything costs beside what it asks for."""
 
     def nodes(self, virtual: str | None = None) -> Sequence[ClusterNode]:
         if virtual is None:
@@ -78,11 +85,26 @@ class MemoryEngine:
         del plan, account
         return ()
 
+    def host_of(self, job: str, key: str, copy: int = 0) -> str:
+        """Nobody can be reached."""
+        del job, key, copy
+        return "localhost"
+
+    def overhead(self, plan: Plan, unit: Unit) -> Mapping[str, int]:
+        del plan, unit
+        return self.overheads
+
+    def nodes_changed(self, *seen: base.NodeSeen) -> None:
+        """Play that nodes came, went or changed."""
+        known = {node.name: node for node in self._nodes}
+        self._nodes = list((known | {each.node.name: each.node for each in seen}).values())
+        self._report(base.NodesChanged(seen))
+
     def sweep(self, used: Collection[str]) -> None:
         """Nothing is kept."""
         del used
 
-    async def start(self, report: Callable[[base.Report], None]) -> None:
+    async def start(self, report: Callable[[base.News], None]) -> None:
         self._report = report
 
     async def launch(self, orders: Sequence[base.Order]) -> None:
@@ -151,6 +173,23 @@ class MemoryEngine:
 
     async def prolong(self, address: base.Address, seconds: float) -> None:
         self.prolonged.append((address, seconds))
+
+    @property
+    def drained(self) -> set[str]:
+        """The nodes that are to be kept free of others."""
+        return {name for name, drained in self.told.items() if drained}
+
+    async def settle(self, address: base.Address) -> None:
+        self.settled.append(address)
+
+    async def connect(self, job: str, partners: Sequence[str]) -> None:
+        self.connections[job] = tuple(partners)
+
+    async def finish(self, job: str) -> None:
+        self.finished.append(job)
+
+    async def drain(self, node: str, *, drained: bool) -> None:
+        self.told[node] = drained
 
     def copies(self, job: str) -> Sequence[base.CopyInfo]:
         """There are no processes to show."""

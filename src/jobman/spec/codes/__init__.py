@@ -11,6 +11,7 @@ from jobman.spec.codes.document import DOCUMENT_CODES
 from jobman.spec.codes.files import FILE_CODES
 from jobman.spec.codes.names import NAME_CODES
 from jobman.spec.codes.policies import POLICY_CODES
+from jobman.spec.codes.registries import REGISTRY_CODES
 from jobman.spec.codes.resources import RESOURCE_CODES
 from jobman.spec.codes.scheduling import SCHEDULING_CODES
 from jobman.spec.codes.values import VALUE_CODES
@@ -24,6 +25,7 @@ CODES: dict[str, Code] = {
         NAME_CODES,
         RESOURCE_CODES,
         POLICY_CODES,
+        REGISTRY_CODES,
         SCHEDULING_CODES,
     )
     for code in family

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from contextlib import suppress
 from typing import Any
 
+from jobman.engines.failpoints import failpoint
 from jobman.engines.kubernetes.api import Api
 from jobman.engines.kubernetes.endings import is_over
 from jobman.engines.kubernetes.errors import Conflict, NotFound
@@ -28,8 +29,10 @@ async def remove_attempt(api: Api, job: Job | None, pods: Iterable[Pod]) -> None
             # Nobody waits for it any more; where its node is lost, nobody would ever confirm its end.
             await api.delete(PODS, pod.metadata.name, pod.metadata.namespace, grace=0, uid=pod.metadata.uid)
         await let_go(api, PODS, pod)
+        failpoint("clean.after-pod")
     if job is not None:
         await api.delete(JOBS, job.metadata.name, job.metadata.namespace)
+        failpoint("clean.before-job")
         await let_go(api, JOBS, job)
 
 

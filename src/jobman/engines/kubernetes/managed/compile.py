@@ -18,7 +18,7 @@ from jobman.engines.base import Order
 from jobman.engines.kubernetes import names as direct_names
 from jobman.engines.kubernetes import volumes
 from jobman.engines.kubernetes.managed import names
-from jobman.engines.kubernetes.managed.networks import namespace_objects, shared_objects
+from jobman.engines.kubernetes.managed.networks import is_alone, namespace_objects, shared_objects
 from jobman.engines.kubernetes.managed.target import ManagedTarget
 from jobman.engines.kubernetes.objects import Written
 from jobman.engines.kubernetes.piece import Piece
@@ -80,7 +80,11 @@ class _Compiler:
         self._unit = _prolonged(order)
         self._name = names.attempt_name(order)
         self._slots = order.allocation.slots
-        self._nodes = list(dict.fromkeys(slot.node for slot in self._slots))
+        nodes = dict.fromkeys(slot.node for slot in self._slots)
+        self._ranks = {node: rank for rank, node in enumerate(nodes)}
+        self._hosts = self._hosts_of_nodes()
+        self._peers = self._told_of_others()
+        self._ports = ports_of(self._unit)
         self._files = volumes.files_of(self._unit, self._inner)
         self._labels = self._labels_of_all()
 
@@ -177,7 +181,7 @@ class _Compiler:
         }
 
     def _piece(self, copy: int, slot: Slot, part: Part) -> Piece:
-        node = self._nodes.index(slot.node)
+        node = self._ranks[slot.node]
         return Piece(
             plan=self._plan,
             target=self._inner,
@@ -186,27 +190,30 @@ class _Compiler:
             slice=Slice(part=_share(part, slot), count=1, first_rank=copy, first_node=node),
             replica=self._order.index,
             size=len(self._slots),
-            hosts=self._hosts(),
+            hosts=self._hosts,
             subdomain=names.service_name(self._order.job),
             alternatives=(),
             files=self._files_name if self._files else None,
-            peers=self._peers(),
-            ports=ports_of(self._unit),
+            peers=self._peers,
+            ports=self._ports,
             claims={claim_name(each): self._claim_name(each) for each in self._unit.policies.devices},
             attempt=self._order.attempt,
             cores=len(slot.cores) or max(1, ceil(slot.amounts.get("core", 1))),
         )
 
-    def _hosts(self) -> tuple[str, ...]:
+    def _hosts_of_nodes(self) -> tuple[str, ...]:
         """For each node the first of its copies, in the order of their numbers."""
         order = self._order
+        if not order.connected and is_alone(self._plan, self._target):
+            # Nobody else may have made names for it, and it knows itself by this one.
+            return (names.host_label(order.key, 0),)
         found: dict[str, str] = {}
         for copy, slot in enumerate(self._slots):
             if slot.node not in found:
                 found[slot.node] = names.host_name(order.job, order.key, copy)
         return tuple(found.values())
 
-    def _peers(self) -> dict[str, str]:
+    def _told_of_others(self) -> dict[str, str]:
         found = peer_variables(self._order.peers)
         if self._order.coordinator is not None:
             found["JOBMAN_COORDINATOR"] = self._order.coordinator

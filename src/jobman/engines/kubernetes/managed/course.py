@@ -102,7 +102,8 @@ def reason_to_stop(scene: Scene) -> Stop | None:
         if scene.is_done(copy) and (end := ending_of(scene, copy)).reason:
             return Stop(end.reason, end.message)
         if pod.metadata.deletion_timestamp is not None and not endings.is_over(pod):
-            return Stop(*_taken_away(pod))
+            taken = _taken_away(pod)
+            return Stop(taken.reason, taken.message)
     return None
 
 
@@ -133,7 +134,8 @@ def ending_of(scene: Scene, copy: int, events: Sequence[Event] = ()) -> Ending:
     if copy in scene.lost and pod.status.phase != "Succeeded":
         return Ending("node-lost", None, None, scene.lost[copy])
     if not endings.is_over(pod):
-        return Ending("signal", _TERMINATED, 15, "")
+        # It never had a node: by our will, or by that of somebody else.
+        return Ending("signal", _TERMINATED, 15, "") if scene.stop else _taken_away(pod)
     if was_taken_away(pod) and endings.disruption(pod) is None:
         end = endings.ending(pod, events)
         return Ending("preempted", end.exit_code, end.signal, "somebody else deleted its pod")
@@ -212,12 +214,12 @@ def unbound(pod: Pod) -> str:
     return ""
 
 
-def _taken_away(pod: Pod) -> tuple[str, str]:
+def _taken_away(pod: Pod) -> Ending:
     """A pod that ends because somebody else wants it to."""
     if taken := endings.disruption(pod):
         end = endings.ending(pod)
-        return end.reason or "preempted", end.message or taken.message
-    return "preempted", "somebody else deleted its pod"
+        return end._replace(reason=end.reason or "preempted", message=end.message or taken.message)
+    return Ending("preempted", None, None, "somebody else deleted its pod")
 
 
 def _when(pod: Pod) -> datetime:

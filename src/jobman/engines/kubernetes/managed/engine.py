@@ -142,7 +142,7 @@ class ManagedEngine:
     async def recover(self, orders: Sequence[base.Order]) -> None:
         for order in orders:
             self._take_up(order, is_new=False)
-        # Nothing may be planned on nodes that nobody has looked at; what is ours of their use is known by now.
+        # Nothing may be planned on nodes nobody has looked at; what of their use is ours is known by now.
         self._report(self._survey.all_seen())
         self._sweep_away()
 

@@ -177,10 +177,10 @@ class Leadership:
 
     async def _take_part(self) -> None:
         self._loop = asyncio.get_running_loop()
-        self._task = asyncio.ensure_future(self._elect())
-        if self._leaving.is_set():
-            self._task.cancel()
         async with Api(self._access, patience=0.0) as self._api:
+            self._task = asyncio.ensure_future(self._elect())
+            if self._leaving.is_set():
+                self._task.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await self._task
             if self._leaving.is_set():

@@ -32,7 +32,8 @@ def shared_objects(
         return []
     labels = _labels(plan, job, target, owner)
     inner = target.for_job(job)
-    exposing = [unit for unit in plan.units if any(port.expose for port in unit.policies.ports)]
+    tasks = [unit for unit in plan.units if unit.kind == "task"]
+    exposing = [unit for unit in tasks if any(port.expose for port in unit.policies.ports)]
     found = [services.headless(names.service_name(job), labels, inner), _walls(plan, job, labels, target)]
     for unit in exposing:
         own = {**labels, names.TASK: direct_names.label_value(unit.id)}

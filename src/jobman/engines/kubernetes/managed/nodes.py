@@ -49,7 +49,7 @@ def seen(node: Node, pool: Pool, now: float, foreign: Mapping[str, float] | None
 
 
 def described(node: Node, pool: Pool) -> ClusterNode:
-    """What a node has for pods, and what is true of it: its labels, and what is called the same everywhere."""
+    """What a node has for pods, and what is true of it: its labels, and what all machines are asked for."""
     labels = dict(node.metadata.labels)
     amounts = amounts_of(node.status.allocatable, pool)
     return ClusterNode(

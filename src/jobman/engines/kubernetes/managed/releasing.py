@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 
 from jobman.engines import base
+from jobman.engines.failpoints import failpoint
 from jobman.engines.kubernetes.api import Api
 from jobman.engines.kubernetes.errors import Conflict, NotFound
 from jobman.engines.kubernetes.kinds import PODS
@@ -36,17 +37,21 @@ class Releaser:
         """Make what is missing: what the job has in common, its Job, what that owns, its gated pods."""
         await self.ensure_shared(attempt.order)
         release = self.compiled(attempt)
+        failpoint("release.before-job")
         job = await self._api.ensure(release.job)
         attempt.uid = job.metadata.uid
         owner = {**release.job, "metadata": {**release.job["metadata"], "uid": attempt.uid}}
+        failpoint("release.after-job")
         for support in release.support:
             await self._api.ensure(owned(support, owner))
+            failpoint("release.after-support")
         missing = attempt.missing
         await asyncio.gather(*(self._make_pod(attempt, copy, release.pods[copy], owner) for copy in missing))
 
     async def _make_pod(self, attempt: Attempt, copy: int, pod: Written, owner: Written) -> None:
         await self._api.ensure(_controlled(pod, owner))
         attempt.created.add(copy)
+        failpoint("release.after-pod")
 
     async def ensure_shared(self, order: base.Order, *, connected: bool = False) -> None:
         """Make what all attempts of a job have in common, once for all that come at the same time."""
@@ -78,6 +83,7 @@ class Releaser:
     async def release(self, attempt: Attempt, boot_of: Callable[[str], str]) -> None:
         """Take the gates off all pods; from here on none is made any more."""
         attempt.released = True
+        failpoint("release.all-seen")
         nodes = [slot.node for slot in attempt.order.allocation.slots]
         await asyncio.gather(
             *(self._ungate(pod, boot_of(nodes[copy])) for copy, pod in attempt.pods.items() if is_gated(pod))
@@ -89,6 +95,7 @@ class Releaser:
         patch = {"metadata": metadata, "spec": {"schedulingGates": None}}
         with suppress(NotFound, Conflict):  # It is gone, or another one by now: the watch will say so.
             await self._api.merge_patch(PODS, pod.metadata.name, patch, pod.metadata.namespace)
+        failpoint("release.after-gate")
 
     async def stop(self, pods: Iterable[Pod]) -> None:
         """Ask pods to end that were not asked yet."""

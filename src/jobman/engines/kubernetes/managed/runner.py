@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from jobman.engines import base
+from jobman.engines.failpoints import failpoint
 from jobman.engines.kubernetes.api import Api
 from jobman.engines.kubernetes.endings import Ending, is_over, result, too_long
 from jobman.engines.kubernetes.errors import (
@@ -293,6 +294,7 @@ class Runner:
                 attempt.stop = Stop("launch-failed", words)
             return
         if not attempt.is_told:
+            failpoint("release.before-running")
             attempt.is_told = True
             ports = port_numbers(attempt.order.unit.policies.ports)
             outputs = attempt.outputs(ended=False)
@@ -370,6 +372,7 @@ class Runner:
             outputs=attempt.outputs(ended=True),
             notes=tuple(dict.fromkeys(lost)),
         )
+        failpoint("release.before-over")
         attempt.is_over = True
         if attempt.timer is not None:
             attempt.timer.cancel()

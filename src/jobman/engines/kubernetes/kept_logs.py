@@ -1,0 +1,65 @@
+"""Where the output of copies is kept: a cluster forgets what its pods wrote, a volume does not. Pure."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from typing import Any
+
+import msgspec
+
+from jobman.engines.kubernetes import names
+
+LOGS = "/jobman/logs"
+"""Where the volume is found in a pod."""
+_CLAIM = "claim:"
+_SCHEME = re.compile(r"([a-z][a-z0-9+.-]*)://", re.IGNORECASE)
+_FORMS = "write `claim:NAME`, `claim:NAME/folder`, or the absolute path of a folder on the nodes"
+
+
+class KeptLogs(msgspec.Struct, frozen=True, kw_only=True):
+    """A folder of a claim, or of the nodes."""
+
+    text: str
+    """As it was written."""
+    claim: str = ""
+    path: str = ""
+
+    @property
+    def volume(self) -> dict[str, Any]:
+        if self.claim:
+            return {"persistentVolumeClaim": {"claimName": self.claim}}
+        return {"hostPath": {"path": self.path, "type": "DirectoryOrCreate"}}
+
+    @property
+    def mount(self) -> dict[str, Any]:
+        return {"subPath": self.path} if self.claim and self.path else {}
+
+    def words(self, job: str) -> str:
+        """Where somebody finds what a job wrote."""
+        folder = posixpath.join(self.path, job)
+        return f"the folder {folder} of the claim {self.claim}" if self.claim else f"{folder} on its nodes"
+
+
+def kept_logs(text: str) -> KeptLogs:
+    """What `--keep-logs` means; raises ValueError with a sentence and, behind a line's end, advice."""
+    if scheme := _SCHEME.match(text):
+        raise ValueError(
+            f"output cannot be kept in {scheme[1]}:// directly: pods have no way there\n"
+            f"{_FORMS}; copy it on from there"
+        )
+    if text.startswith(_CLAIM):
+        claim, _, path = text.removeprefix(_CLAIM).partition("/")
+        path = posixpath.normpath(path) if path else ""
+        if not names.is_object_name(claim) or path.startswith(("/", "..")):
+            raise ValueError(f"'{text}' names no claim\n{_FORMS}")
+        return KeptLogs(text=text, claim=claim, path="" if path == "." else path)
+    path = posixpath.normpath(text) if text else ""
+    if not path.startswith("/") or path == "/" or ".." in text.split("/") or ":" in text:
+        raise ValueError(f"'{text}' is no place to keep output\n{_FORMS}")
+    return KeptLogs(text=text, path=path)
+
+
+def log_base(job: str, unit: str) -> str:
+    """The beginning of the files of a task, in a pod: replica, rank and attempt follow."""
+    return f"{LOGS}/{job}/{unit.replace('/', '-')}"

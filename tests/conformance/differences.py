@@ -1,0 +1,209 @@
+"""Where an engine is another world: scenarios that cannot come out there as they do elsewhere, and why.
+
+A scenario that is not here is run, and must come out. One that is refused because a value asks for too much
+is run, too: it must end with a refusal that has these words in it. The others are not run, and the report of
+the components says why.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Difference(NamedTuple):
+    """Why a scenario comes out in another way; with `says`, it is refused in these words."""
+
+    why: str = ""
+    says: str = ""
+
+
+def not_run(why: str, *scenarios: str) -> dict[str, Difference]:
+    return {name: Difference(why=why) for name in scenarios}
+
+
+def refused(says: str, *scenarios: str) -> dict[str, Difference]:
+    return {name: Difference(says=says) for name in scenarios}
+
+
+DIRECT: dict[str, Difference] = {
+    **not_run(
+        "a cluster keeps standard output and standard error as one",
+        "test_output_and_errors_are_told_apart",
+        "test_a_job_ends_with_the_exit_code_of_the_command_that_failed",
+        "test_lines_can_be_picked",
+        "test_output_goes_to_the_files_that_are_named_and_is_logged_too",
+        "test_a_container_has_the_variables_the_exit_code_and_the_output_of_its_copy",
+        "test_volumes_are_mounted_into_the_container",
+    ),
+    **not_run(
+        "a command is the first process of its container, which no signal from inside reaches",
+        "test_a_command_ended_by_a_signal_has_failed_with_128_and_its_number",
+        "test_only_the_failures_that_are_meant_are_tried_again",
+    ),
+    **not_run(
+        "what the submitter's shell has in its environment stays there",
+        "test_the_environment_of_submission_reaches_the_command",
+    ),
+    **not_run(
+        "copies know each other by the names of their pods, not by those of nodes",
+        "test_every_copy_is_told_what_it_is",
+    ),
+    **not_run(
+        "a cluster forgets the pods of a Job that is cancelled or held, and what they wrote",
+        "test_a_cancelled_copy_may_end_in_peace",
+        "test_a_cancelled_copy_that_does_not_listen_is_killed_after_its_grace",
+        "test_a_container_is_stopped_with_its_copy",
+        "test_a_requeued_task_is_stopped_and_starts_again_after_the_release",
+        "test_a_requeue_does_not_count_as_a_retry",
+        "test_the_time_limit_starts_anew_after_a_requeue",
+    ),
+    **not_run(
+        "a held Job gives its pods up, whatever it does",
+        "test_a_hold_keeps_a_retry_from_starting",
+    ),
+    **not_run(
+        "an image that cannot be had is asked for again and again; `why` says so",
+        "test_an_image_that_cannot_be_had_is_said",
+    ),
+    **not_run(
+        "what no node can take waits until one can, and `why` says so",
+        "test_memory_that_is_given_twice_is_not_given_at_once",
+        "test_what_can_never_fit_is_refused_with_what_is_missing",
+        "test_nodes_must_carry_the_labels_that_are_asked_for",
+        "test_nodes_must_have_the_facts_that_are_required",
+    ),
+    **not_run(
+        "the nodes of the lab are two, with two cores each",
+        "test_there_is_a_copy_per_slot_and_each_knows_its_rank",
+        "test_there_is_a_copy_per_node_where_there_are_no_slots",
+        "test_slots_anywhere_are_placed_wherever_there_is_room",
+        "test_cores_alone_are_one_copy",
+        "test_tasks_that_do_not_fit_beside_each_other_wait",
+        "test_an_exclusive_node_is_shared_with_nobody",
+        "test_a_node_asked_for_with_nothing_in_it_is_given_as_a_whole",
+        "test_both_parts_of_a_heterogeneous_allocation_are_given_at_once",
+        "test_an_expression_may_have_parentheses",
+        "test_gpus_are_told_to_each_copy",
+        "test_why_says_what_a_task_that_waits_for_room_lacks",
+        "test_replicas_that_must_be_apart_are_on_nodes_of_their_own",
+        "test_a_replica_that_finds_no_node_apart_waits_for_one",
+        "test_a_task_is_near_to_another_on_the_same_node",
+        "test_copies_are_spread_evenly_over_the_nodes",
+        "test_a_task_of_higher_priority_goes_before_its_siblings_that_wait",
+        "test_an_exclusive_placement_shares_no_node_with_other_jobs",
+        "test_tasks_start_in_the_order_written_without_waiting",
+        "test_no_more_run_at_once_than_parallelism_allows",
+        "test_a_hold_reaches_what_waits_for_resources",
+        "test_a_preference_that_cannot_be_met_does_not_hold_anybody_back",
+        "test_lines_can_be_picked_by_node",
+    ),
+    **not_run(
+        "nothing is kept for a group as a whole",
+        "test_tasks_of_a_group_share_its_nodes_and_wait_for_their_turn",
+        "test_a_group_without_resources_gets_the_sum_over_its_tasks",
+    ),
+    **not_run(
+        "nobody on a plain cluster plans ahead, or knows who is next",
+        "test_a_job_of_higher_priority_goes_before_one_that_waited_longer",
+        "test_jobs_of_one_priority_go_in_the_order_of_submission",
+        "test_who_waits_is_promised_a_start_and_starts_by_then",
+        "test_a_limit_that_is_used_up_breaks_no_promise",
+        "test_a_short_job_passes_a_large_one_that_is_blocked_and_a_long_one_does_not",
+        "test_more_time_is_granted_only_as_far_as_nobody_is_delayed",
+        "test_behind_something_without_a_limit_nothing_is_promised",
+        "test_a_cancelled_job_makes_room_in_the_plan",
+        "test_every_factor_of_a_priority_is_told",
+        "test_more_time_can_be_given_to_what_runs",
+        "test_more_time_can_be_given_to_one_task",
+        "test_an_interactive_queue_keeps_the_order_of_submission",
+    ),
+    **refused(
+        "there is no folder of submission on a cluster",
+        "test_cwd_says_where_a_command_runs_and_a_relative_one_is_below",
+        "test_a_working_directory_that_does_not_exist_is_said",
+    ),
+    **refused(
+        "a kill cannot be forgiven here",
+        "test_a_rule_that_does_not_match_changes_nothing",
+        "test_a_rule_of_the_document_reaches_every_task",
+        "test_a_rule_for_replicas_counts_the_combinations_of_a_matrix",
+    ),
+    **refused(
+        "a Job cannot tell signal and out-of-memory and unhealthy apart",
+        "test_an_unhealthy_copy_is_tried_again_if_its_retries_are_for_that",
+    ),
+    **refused("a Job never sees timeout", "test_a_rule_retries_within_the_limit_of_the_retries"),
+    **refused(
+        "a copy that starts again in place never fails",
+        "test_a_copy_that_is_ending_for_another_reason_is_not_tried_again_after_a_cancel",
+    ),
+    **refused(
+        "is not at hand; submit where it is",
+        "test_a_file_that_is_missing_fails_the_task_before_its_command",
+        "test_a_stage_that_failed_can_be_tried_again",
+        "test_what_could_not_be_started_has_not_started[no file]",
+    ),
+    **refused(
+        "which alternative can be had shows only at a cluster",
+        "test_the_leftmost_alternative_that_can_be_satisfied_is_taken",
+    ),
+    **refused(
+        "a cluster has resources with full names",
+        "test_a_rare_feature_works_or_is_refused_by_its_name[shape.site-type]",
+    ),
+    **not_run(
+        "a level that the settings do not know is refused as something that cannot be done",
+        "test_spreading_over_a_level_that_no_node_has_is_refused",
+        "test_being_apart_by_a_level_that_no_node_has_is_refused",
+    ),
+    **not_run(
+        "a cluster waits for what it does not have yet; `why` says so",
+        "test_a_secret_that_does_not_exist_is_said_before_the_command_runs",
+        "test_a_rare_feature_works_or_is_refused_by_its_name[shape.levels]",
+        "test_a_rare_feature_works_or_is_refused_by_its_name[scheduler]",
+        "test_a_rare_feature_works_or_is_refused_by_its_name[runtime.class]",
+        "test_a_rare_feature_works_or_is_refused_by_its_name[devices]",
+        "test_a_rare_feature_works_or_is_refused_by_its_name[volumes.claim]",
+        "test_a_rare_feature_works_or_is_refused_by_its_name[volumes.csi]",
+        "test_a_rare_feature_works_or_is_refused_by_its_name[volumes.nfs]",
+        "test_a_rare_feature_works_or_is_refused_by_its_name[volumes.image]",
+    ),
+    **not_run(
+        "the waits between attempts are the cluster's own: ten seconds, then twice as long",
+        "test_each_wait_is_a_factor_longer_than_the_one_before",
+        "test_a_replica_that_rests_leaves_its_place_to_the_next",
+    ),
+    **not_run(
+        "probes count whole seconds, and a cluster does not remember that one was not ready",
+        "test_a_check_that_takes_too_long_has_failed",
+        "test_a_copy_that_stops_being_ready_is_told_of",
+    ),
+    **not_run(
+        "every pod has an address of its own, which is not that of its node",
+        "test_a_port_by_name_is_a_free_one_for_each_copy",
+        "test_an_exposed_port_is_reached_from_outside_the_job",
+    ),
+    **not_run(
+        "files of steps and secrets are mounted: read only, and readable to everybody inside",
+        "test_steps_come_before_the_before_hook",
+        "test_a_secret_may_be_a_file_at_a_path",
+        "test_a_file_of_the_engine_that_holds_a_secret_is_closed_to_others",
+    ),
+    **not_run(
+        "a Job does not see that its goal is out of reach, and fails when all of it has ended",
+        "test_a_failed_leader_fails_the_task_and_the_others_are_stopped",
+    ),
+    **not_run(
+        "a hold takes back what runs, and nothing that is over",
+        "test_a_requeued_group_goes_back_as_a_whole",
+    ),
+}
+"""A plain cluster, with nothing but a kubeconfig."""
+
+DIFFERENCES: dict[str, dict[str, Difference]] = {"kubernetes-direct": DIRECT}
+
+
+def difference(engine: str, scenario: str, whole: str) -> Difference | None:
+    """What is known of a scenario there; `whole` is its name with its parameters but the engine."""
+    known = DIFFERENCES.get(engine, {})
+    return known.get(whole) or known.get(scenario)

@@ -1,0 +1,215 @@
+"""A cluster without a service, as scenarios speak to it: a namespace of its own for each process of pytest.
+
+Every pod is housed as an ordinary machine would; the documents stay as they are written.
+"""
+
+from __future__ import annotations
+
+import getpass
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from functools import partial
+from pathlib import Path
+from textwrap import dedent
+from typing import Any
+
+import yaml
+
+from jobman.api import loads
+from jobman.client import Refused
+from jobman.client.direct import DirectClient
+from jobman.client.direct_loop import Begun
+from jobman.control.answers import FINAL_STATES, Submission
+from jobman.engines.kubernetes.access import Access
+from jobman.engines.kubernetes.api import Api
+from jobman.engines.kubernetes.kinds import CONFIG_MAPS, JOBS, NETWORK_POLICIES, PODS, SERVICES, Kind
+from jobman.engines.kubernetes.objects import Written
+from jobman.plan.model import Plan
+from jobman.settings import settings_from_text
+from tests.conformance.handle import JobHandle
+from tests.conformance.housing import housed_pod
+from tests.conformance.outcome import Outcome
+from tests.conformance.promises import keep_promise
+from tests.conformance.site import TEXT
+from tests.engines.kubernetes.cluster import a_namespace, image, kubeconfig, kubectl
+
+PATIENCE = 150.0
+"""Seconds: a Job waits ten before it tries a pod again, and twice as long each time."""
+_PAUSE = 0.4
+_KINDS: tuple[Kind[Any], ...] = (JOBS, PODS, SERVICES, CONFIG_MAPS, NETWORK_POLICIES)
+
+
+@contextmanager
+def open_direct(folder: Path) -> Iterator[DirectSite]:
+    """Take a namespace; at the end it goes with all that is in it."""
+    with a_namespace() as namespace:
+        kubectl("create", "serviceaccount", getpass.getuser(), "-n", namespace)
+        site = DirectSite(namespace, _config_of(namespace, folder))
+        try:
+            yield site
+        finally:
+            site.client.close()
+
+
+class DirectSite:
+    """One namespace of the cluster."""
+
+    def __init__(self, namespace: str, config: Path) -> None:
+        self.namespace = namespace
+        self.folder = Path("/")
+        """That of the scenario that is run now."""
+        self.text = f"{TEXT}default_image: {image()}\n"
+        self.settings = settings_from_text(self.text, "settings.yaml")
+        self.client = DirectClient(str(config), api=partial(Housed, house=lambda: self.folder))
+
+    def bind(self, folder: Path) -> ClusterEngine:
+        self.folder = folder
+        return ClusterEngine(self, folder)
+
+    def objects(self, job: str) -> list[str]:
+        """What there is of a job."""
+        return self.client._loop.run(self._objects(f"jobman.io/job={job}"))
+
+    async def _objects(self, labels: str) -> list[str]:
+        listed = [(kind, await self.api.list(kind, labels=labels)) for kind in _KINDS]
+        return [f"{kind.plural}/{each.metadata.name}" for kind, found in listed for each in found.items]
+
+    @property
+    def api(self) -> Api:
+        return self.client._direct.api
+
+
+class ClusterHandle(JobHandle):
+    """A job of a cluster, which is asked as seldom as can be."""
+
+    def wait(self, timeout: float | None = None) -> Outcome:
+        try:
+            self._client.wait(self.id, self._patience if timeout is None else timeout)
+        except TimeoutError:
+            raise AssertionError(f"it does not end: {self.why()}\n{self.look()}") from None
+        return self.look()
+
+
+class Housed(Api):
+    """Gives every pod what an ordinary machine has."""
+
+    def __init__(self, access: Access, *, house: Callable[[], Path]) -> None:
+        super().__init__(access)
+        self._house = house
+
+    async def _post(
+        self,
+        kind: Kind[Any],
+        written: Written,
+        namespace: str | None,
+        *,
+        safe: bool,
+        dry_run: bool = False,
+    ) -> bytes:
+        at_home = housed(written, self._house()) if written["kind"] == "Job" else written
+        return await super()._post(kind, at_home, namespace, safe=safe, dry_run=dry_run)
+
+
+def housed(job: Written, folder: Path) -> Written:
+    """A Job whose pods find the folder of submission and the programs of this machine."""
+    spec = job["spec"]
+    pod = housed_pod(spec["template"]["spec"], folder)
+    return {**job, "spec": {**spec, "template": {**spec["template"], "spec": pod}}}
+
+
+class ClusterEngine:
+    """A cluster without a service, in the folder of one scenario."""
+
+    name = "kubernetes-direct"
+
+    def __init__(self, site: DirectSite, folder: Path) -> None:
+        self.folder = folder
+        self._site = site
+        self._jobs: list[JobHandle] = []
+        self._drivers: list[Begun[Any]] = []
+        """Of graphs, which go on only while somebody drives them, as `jobman run` does."""
+
+    def submit(
+        self,
+        document: str,
+        *,
+        parameters: Mapping[str, object] | None = None,
+        virtual: str | None = None,
+        files: Mapping[str, str] | None = None,
+        **options: Any,
+    ) -> JobHandle:
+        del virtual  # The nodes are what they are.
+        for name, content in (files or {}).items():
+            (self.folder / name).parent.mkdir(parents=True, exist_ok=True)
+            (self.folder / name).write_text(content)
+        given = {name: str(value) for name, value in (parameters or {}).items()}
+        plan = loads(dedent(document), settings=self._site.settings, parameters=given).plan()
+        (handle,) = self._submit(plan, document, parameters=given, **options)
+        return handle
+
+    def submit_all(self, document: str, **options: Any) -> list[JobHandle]:
+        return self._submit(None, document, **options)
+
+    def run(self, document: str, *, timeout: float | None = None, **options: Any) -> Outcome:
+        return self.submit(document, **options).wait(timeout)
+
+    def _submit(self, plan: Plan | None, document: str, **options: Any) -> list[JobHandle]:
+        submission = Submission(
+            document=dedent(document),
+            file="scenario.yaml",
+            settings=self._site.text,
+            cwd=str(self.folder),
+            **options,
+        )
+        client = self._site.client
+        if plan is None:
+            submitted = client.submit(submission, driven=True)
+        else:
+            submitted = keep_promise("kubernetes", plan, lambda: client.submit(submission, driven=True))
+        handles: list[JobHandle] = [
+            ClusterHandle(client, job.id, patience=PATIENCE, pause=_PAUSE) for job in submitted.jobs
+        ]
+        self._jobs += handles
+        self._drivers += [begun for job in handles if (begun := client.drive(job.id)) is not None]
+        return handles
+
+    def secret(self, name: str, **entries: str) -> None:
+        self._keep("Secret", name, entries)
+
+    def config(self, name: str, **entries: str) -> None:
+        self._keep("ConfigMap", name, entries)
+
+    def _keep(self, kind: str, name: str, entries: Mapping[str, str]) -> None:
+        field = "stringData" if kind == "Secret" else "data"
+        written = {"apiVersion": "v1", "kind": kind, "metadata": {"name": name}, field: dict(entries)}
+        kubectl("apply", "-n", self._site.namespace, "-f", "-", stdin=yaml.safe_dump(written))
+
+    def leave(self) -> list[str]:
+        over = [job for job in self._jobs if job.details().state in FINAL_STATES]
+        open_ends = [f"{job.id} is over, but {found}" for job in over for found in job.unfinished()]
+        for job in self._jobs:
+            with suppress(Refused):
+                self._site.client.delete(job.id, force=True)
+        for driver in self._drivers:
+            driver.stop()
+        left = _settled(lambda: [found for job in self._jobs for found in self._site.objects(job.id)])
+        return open_ends + ([f"a job left objects: {left}"] if left else [])
+
+
+def _config_of(namespace: str, folder: Path) -> Path:
+    """A kubeconfig whose context has this namespace."""
+    data = yaml.safe_load(kubeconfig().read_text())
+    for context in data["contexts"]:
+        context["context"]["namespace"] = namespace
+    path = folder / "kubeconfig"
+    path.write_text(yaml.safe_dump(data))
+    return path
+
+
+def _settled(look: Callable[[], list[str]], seconds: float = 60.0) -> list[str]:
+    """What is still there after a while."""
+    deadline = time.monotonic() + seconds
+    while (found := look()) and time.monotonic() < deadline:
+        time.sleep(_PAUSE)
+    return found

@@ -1,0 +1,73 @@
+"""Killing a service at every step by which it starts and ends attempts on a cluster.
+
+Whatever is killed and whenever: no gang starts by half, no copy runs twice, nothing is left on the cluster.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from jobman.client import Unreachable
+from tests.control.cluster_service import ClusterService, a_cluster_service, until
+from tests.engines.kubernetes.cluster import on_a_real_cluster
+
+pytestmark = [on_a_real_cluster, pytest.mark.slow]
+
+GANG = """
+version: 1
+resources: {{each: {{type: node, count: 2, with: [{{type: memory, count: 16Mi}}]}}}}
+tasks:
+- name: work
+  resources: each
+  volumes: [{{name: ledger, kind: host, path: {folder}, to: /ledger}}]
+  steps: [{{name: write, path: note, content: "a note"}}]
+  command: [sh, -c, "echo $JOBMAN_ATTEMPT.$JOBMAN_RANK >> /ledger/ran; sleep 1; echo done"]
+"""
+STEPS = [
+    "director.before-acts",
+    "release.before-job",
+    "release.after-job",
+    "release.after-support",
+    "release.after-pod",
+    "release.after-pod=kill@2",
+    "release.all-seen",
+    "release.after-gate",
+    "release.after-gate=kill@2",
+    "release.before-running",
+    "release.before-over",
+    "director.after-commit=kill@3",
+    "clean.after-pod",
+    "clean.before-job",
+]
+
+
+@pytest.fixture
+def service(tmp_path: Path) -> Iterator[ClusterService]:
+    with a_cluster_service(tmp_path) as made:
+        yield made
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_a_gang_runs_once_and_leaves_nothing_wherever_the_service_is_killed(
+    service: ClusterService, tmp_path: Path, step: str
+) -> None:
+    ledger = tmp_path / "ledger"
+    ledger.mkdir()
+    before = service.objects()
+    service.stop()
+    service.start(step if "=" in step else f"{step}=kill@1")
+    with suppress(Unreachable):
+        service.submit(GANG.format(folder=ledger), key="once")
+    service.wait_for_death()
+    service.start()
+    job = service.submit(GANG.format(folder=ledger), key="once")
+    found = service.wait(job)
+    assert (found.state, found.exit_code) == ("succeeded", 0)
+    assert Counter((ledger / "ran").read_text().split()) == {"1.0": 1, "1.1": 1}
+    assert service.lines(job) == ["done", "done"]
+    until(lambda: service.objects() == before, "that nothing is left")

@@ -1,0 +1,399 @@
+"""The course of an attempt: what comes next, whatever pods, nodes and people do meanwhile."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as some
+
+from jobman.engines.kubernetes.managed import course
+from jobman.engines.kubernetes.managed.course import Scene, Step, Stop, next_step, reason_to_stop, verdict
+from jobman.engines.kubernetes.objects import (
+    Condition,
+    ContainerState,
+    ContainerStatus,
+    Gate,
+    Meta,
+    Pod,
+    PodSpec,
+    PodStatus,
+    Running,
+    Terminated,
+    Waiting,
+)
+
+NOON = datetime(2030, 5, 1, 12, tzinfo=UTC)
+GRACE = 30
+
+
+def at(seconds: int) -> datetime:
+    return NOON + timedelta(seconds=seconds)
+
+
+def a_pod(
+    *,
+    gated: bool = False,
+    node: str = "n1",
+    started: int | None = None,
+    code: int | None = None,
+    ended: int = 0,
+    deleted: int | None = None,
+    taken_by: str = "",
+) -> Pod:
+    """A pod that waits, runs since `started`, or ended with `code`, and whose deletion was asked for at `deleted`."""
+    state = ContainerState()
+    phase = "Pending"
+    if started is not None:
+        phase, state = "Running", ContainerState(running=Running(started_at=at(started)))
+    if code is not None:
+        began = None if started is None else at(started)
+        over = Terminated(exit_code=code, started_at=began, finished_at=at(ended))
+        phase, state = "Failed" if code else "Succeeded", ContainerState(terminated=over)
+    conditions = [Condition(type="DisruptionTarget", status="True", reason=taken_by)] if taken_by else []
+    grace = None if deleted is None else GRACE
+    due = None if deleted is None else at(deleted + GRACE)
+    return Pod(
+        metadata=Meta(name="p", uid="u", deletion_timestamp=due, deletion_grace_period_seconds=grace),
+        spec=PodSpec(node_name="" if gated else node, scheduling_gates=[Gate(name="g")] if gated else []),
+        status=PodStatus(
+            phase=phase, container_statuses=[ContainerStatus(name="main", state=state)], conditions=conditions
+        ),
+    )
+
+
+def a_scene(*pods: Pod, copies: int | None = None, **given: Any) -> Scene:
+    return Scene(copies or len(pods), dict(enumerate(pods)), **given)
+
+
+def decided(scene: Scene) -> Scene:
+    """A scene with the stop that follows from it."""
+    return scene if scene.stop else scene._replace(stop=reason_to_stop(scene))
+
+
+RUNS = a_pod(started=0)
+GATED = a_pod(gated=True)
+
+
+@pytest.mark.parametrize(
+    ("scene", "step"),
+    [
+        (a_scene(copies=2), Step.MAKE),
+        (a_scene(GATED, copies=2), Step.MAKE),
+        (a_scene(GATED, GATED), Step.RELEASE),
+        (a_scene(a_pod(), GATED), Step.RELEASE),
+        (a_scene(RUNS, a_pod(started=0, code=0)), Step.WAIT),
+        (a_scene(a_pod(started=0, code=0), a_pod(started=0, code=0)), Step.CONCLUDE),
+        (a_scene(a_pod(started=0, code=1), RUNS), Step.STOP),
+        (a_scene(a_pod(started=0, code=1), a_pod(started=0, code=143, ended=3, deleted=1)), Step.CONCLUDE),
+        (a_scene(RUNS, copies=2), Step.STOP),
+        (a_scene(RUNS, lost={0: "its node is gone"}), Step.CONCLUDE),
+        (a_scene(RUNS, RUNS, lost={0: "its node is gone"}), Step.STOP),
+        (a_scene(copies=2, stop=Stop("")), Step.CONCLUDE),
+        (a_scene(GATED, copies=2, stop=Stop("")), Step.STOP),
+        (a_scene(a_pod(gated=True, deleted=0), copies=2, stop=Stop("")), Step.CONCLUDE),
+        (a_scene(a_pod(deleted=0), stop=Stop("")), Step.STOP),
+    ],
+)
+def test_what_comes_next(scene: Scene, step: Step) -> None:
+    assert next_step(decided(scene)) is step
+
+
+@pytest.mark.parametrize(
+    ("scene", "reason", "words"),
+    [
+        (a_scene(RUNS), None, ""),
+        (a_scene(GATED, GATED), None, ""),
+        (a_scene(RUNS, copies=2), "node-lost", "a pod of it is gone, and nobody knows how it ended"),
+        (a_scene(GATED, copies=2, released=True), "node-lost", "a pod of it is gone, and nobody knows how it ended"),
+        (a_scene(GATED, copies=2), None, ""),
+        (a_scene(RUNS, a_pod(gated=True, deleted=5)), "preempted", "somebody else deleted its pod"),
+        (a_scene(a_pod(gated=True, deleted=5)), "preempted", "somebody else deleted its pod"),
+        (a_scene(a_pod(started=0, deleted=5)), "preempted", "somebody else deleted its pod"),
+        (
+            a_scene(a_pod(started=0, deleted=5, taken_by="DeletionByTaintManager")),
+            "node-lost",
+            "its node was lost, or does not take it any more",
+        ),
+        (a_scene(RUNS, lost={0: "its node n1 restarted"}), "node-lost", "its node n1 restarted"),
+        (a_scene(RUNS, a_pod(started=0, code=7)), "exit", ""),
+    ],
+)
+def test_why_the_others_are_stopped(scene: Scene, reason: str | None, words: str) -> None:
+    found = reason_to_stop(scene)
+    assert (found and found.reason, found.message if found else "") == (reason, words)
+
+
+def test_a_pod_that_is_deleted_before_it_has_a_node_does_not_count_as_a_failure_of_its_command() -> None:
+    scene = decided(a_scene(GATED, a_pod(gated=True, deleted=5)))
+    gone = scene._replace(pods={0: a_pod(gated=True, deleted=6), 1: scene.pods[1]})
+    assert next_step(scene) is Step.STOP
+    assert next_step(gone) is Step.CONCLUDE
+    assert (verdict(gone).reason, verdict(gone).message) == ("preempted", "somebody else deleted its pod")
+
+
+def test_the_first_copy_that_failed_by_itself_tells_how_all_ended() -> None:
+    late = a_pod(started=0, code=9, ended=8)
+    early = a_pod(started=0, code=7, ended=5)
+    stopped = a_pod(started=0, code=143, ended=7, deleted=6)
+    end = verdict(decided(a_scene(late, stopped, early)))
+    assert (end.reason, end.exit_code, end.message) == ("exit", 7, "copy 2 on n1: ended with exit code 7")
+
+
+def test_a_deleted_pod_has_not_succeeded_though_its_command_says_so() -> None:
+    end = verdict(decided(a_scene(a_pod(started=0, code=0, ended=12, deleted=10))))
+    assert (end.reason, end.exit_code) == ("preempted", 0)
+
+
+def test_a_pod_that_succeeded_and_was_deleted_long_after_has_succeeded() -> None:
+    scene = decided(a_scene(a_pod(started=0, code=0, ended=12, deleted=20)))
+    assert (next_step(scene), verdict(scene).reason) == (Step.CONCLUDE, "")
+
+
+def test_what_succeeded_before_its_node_was_lost_has_succeeded() -> None:
+    scene = decided(a_scene(a_pod(started=0, code=0, ended=12), lost={0: "its node is gone"}))
+    assert (scene.stop, verdict(scene).reason) == (None, "")
+
+
+def test_a_stop_that_control_asked_for_tells_how_the_copies_took_it() -> None:
+    well = a_pod(started=0, code=0, ended=12, deleted=10)
+    killed = a_pod(started=0, code=137, ended=40, deleted=10)
+    assert verdict(a_scene(well, well, stop=Stop("")))[:3] == ("", 0, None)
+    assert verdict(a_scene(well, killed, stop=Stop("")))[:3] == ("signal", 137, 9)
+    assert verdict(a_scene(copies=2, stop=Stop("")))[:3] == ("signal", 143, 15)
+
+
+def test_who_has_no_more_time_has_not_succeeded() -> None:
+    end = verdict(a_scene(a_pod(started=0, code=0, ended=12, deleted=10), stop=Stop("timeout", "too long")))
+    assert (end.reason, end.message) == ("timeout", "too long")
+
+
+def test_a_pod_that_can_never_start_says_why() -> None:
+    pod = a_pod()
+    pod.status.container_statuses[0].state.waiting = Waiting(reason="ErrImagePull", message="no such image")
+    pod.status.container_statuses[0].image = "nobody:1"
+    assert course.stuck(pod) == "nobody:1: no such image"
+    assert course.stuck(RUNS) == ""
+
+
+def test_the_scheduler_says_why_a_pod_has_no_node() -> None:
+    pod = a_pod(node="")
+    pod.status.conditions = [Condition(type="PodScheduled", status="False", message="0/2 nodes are available")]
+    assert course.unbound(pod) == "0/2 nodes are available"
+    assert course.unbound(RUNS) == ""
+
+
+# -- everything at once --------------------------------------------------------------------------------------
+
+
+class Copy:
+    """A pod as it really is."""
+
+    def __init__(self, made: int) -> None:
+        self.life = made
+        self.is_gated = True
+        self.is_bound = False
+        self.started: int | None = None
+        self.code: int | None = None
+        self.ended = 0
+        self.deleted: int | None = None
+
+    @property
+    def runs(self) -> bool:
+        return self.started is not None and self.code is None
+
+    @property
+    def succeeded_by_itself(self) -> bool:
+        return self.code == 0 and (self.deleted is None or self.ended < self.deleted)
+
+    def shown(self) -> Pod:
+        pod = a_pod(
+            gated=self.is_gated,
+            node="n1" if self.is_bound else "",
+            started=self.started,
+            code=self.code,
+            ended=self.ended,
+            deleted=self.deleted,
+        )
+        pod.metadata.uid = str(self.life)
+        return pod
+
+
+class World:
+    """A cluster, somebody who looks at it late, and what is done next each time."""
+
+    def __init__(self, copies: int) -> None:
+        self.copies = copies
+        self.time = 0
+        self.there: dict[int, Copy] = {}
+        self.created: set[int] = set()
+        self.scene = Scene(copies, {})
+        self.was_released = False
+        self.has_begun: set[int] = set()
+        self.vanished = False
+        self.steps: list[Step] = []
+
+    # -- what happens to pods ----------------------------------------------------------------------------
+
+    def bind(self, copy: int) -> None:
+        pod = self.there.get(copy)
+        if pod and not pod.is_gated and pod.deleted is None:
+            pod.is_bound = True
+
+    def start(self, copy: int) -> None:
+        pod = self.there.get(copy)
+        if pod and pod.is_bound and pod.started is None and pod.code is None and pod.deleted is None:
+            pod.started = self.time
+            assert copy not in self.has_begun, "a copy runs twice"
+            self.has_begun.add(copy)
+
+    def succeed(self, copy: int) -> None:
+        self._end(copy, 0)
+
+    def fail(self, copy: int) -> None:
+        self._end(copy, 3)
+
+    def _end(self, copy: int, code: int) -> None:
+        pod = self.there.get(copy)
+        if pod and pod.is_bound and pod.code is None and (pod.started is not None or pod.deleted is not None):
+            pod.code, pod.ended = (143 if pod.started is None else code), self.time
+
+    def delete(self, copy: int) -> None:
+        pod = self.there.get(copy)
+        if pod and pod.deleted is None:
+            pod.deleted = self.time
+
+    def vanish(self, copy: int) -> None:
+        """Somebody takes it away with force, with all that should keep it."""
+        if self.there.pop(copy, None):
+            self.vanished = True
+
+    def lose(self, copy: int) -> None:
+        pod = self.there.get(copy)
+        if pod and pod.is_bound:
+            self.scene = self.scene._replace(lost={**self.scene.lost, copy: "its node is gone"})
+
+    def back(self, copy: int) -> None:
+        left = {each: words for each, words in self.scene.lost.items() if each != copy}
+        self.scene = self.scene._replace(lost=left)
+
+    # -- what is done ------------------------------------------------------------------------------------
+
+    def tick(self, copy: int) -> None:
+        del copy
+        self.time += 1
+
+    def see(self, copy: int) -> None:
+        seen = dict(self.scene.pods)
+        if copy in self.there:
+            seen[copy] = self.there[copy].shown()
+        elif seen.pop(copy, None) is not None:
+            self.created.discard(copy)
+        self.scene = self.scene._replace(pods=seen)
+
+    def stop(self, copy: int) -> None:
+        del copy
+        if self.scene.stop is None:
+            self.scene = self.scene._replace(stop=Stop(""))
+
+    def restart(self, copy: int) -> None:
+        """Another service goes on: it knows what the cluster shows, and what was written down."""
+        del copy
+        if self.vanished and self.was_released and not self.has_begun:
+            return  # Nothing would tell it that there was more.
+        asked = self.scene.stop if self.scene.stop == Stop("") else None
+        self.created = set()
+        seen = {each: pod.shown() for each, pod in self.there.items()}
+        self.scene = Scene(self.copies, seen, asked, bool(self.has_begun), self.scene.lost)
+
+    def too_late(self) -> None:
+        """The cluster has only so much time to show what was made."""
+        if not self.scene.is_complete and self.scene.stop is None:
+            self.scene = self.scene._replace(stop=Stop("preempted", "it could not be started"))
+
+    def advance(self, copy: int) -> None:
+        del copy
+        self.scene = decided(self.scene)
+        step = next_step(self.scene)
+        self.steps.append(step)
+        getattr(self, f"_{step}")()
+
+    def _make(self) -> None:
+        assert not self.was_released, "a pod is made after others were let go"
+        for copy in range(self.copies):
+            if copy not in self.scene.pods and copy not in self.created:
+                self.there.setdefault(copy, Copy(self.time))
+                self.created.add(copy)
+
+    def _release(self) -> None:
+        assert set(self.scene.pods) == set(range(self.copies)), "some are let go before all are there"
+        self.was_released = True
+        self.scene = self.scene._replace(released=True)
+        for copy, pod in self.scene.pods.items():
+            there = self.there.get(copy)
+            if there is not None and str(there.life) == pod.metadata.uid:
+                there.is_gated = False
+
+    def _wait(self) -> None:
+        pass
+
+    def _stop(self) -> None:
+        for copy in self.scene.unfinished:
+            self.delete(copy)
+
+    def _conclude(self) -> None:
+        for copy, pod in self.there.items():
+            if copy not in self.scene.pods:
+                assert pod.is_gated, "a pod was let go that nobody has seen"
+            elif copy not in self.scene.lost:
+                assert not pod.runs, "something runs on"
+                assert not (pod.is_bound and pod.code is None), "something may still start"
+        end = verdict(self.scene)
+        if not end.reason and self.scene.stop != Stop(""):
+            assert len(self.there) == self.copies or self.vanished
+            assert all(pod.succeeded_by_itself for pod in self.there.values()), "not all succeeded by themselves"
+        if self.scene.stop != Stop(""):
+            assert bool(end.reason) is not all(
+                course.endings.ending(pod).reason == "" and not course.was_taken_away(pod)
+                for pod in [*self.scene.pods.values(), *([GATED] * (self.copies - len(self.scene.pods)))]
+            )
+
+
+EVENTS = [
+    *("bind", "start", "succeed", "fail", "delete", "vanish", "lose", "back"),
+    *("see", "see", "see", "advance", "advance", "advance", "tick", "stop", "restart"),
+]
+histories = some.lists(some.tuples(some.sampled_from(EVENTS), some.integers(0, 2)), max_size=80)
+
+
+@given(copies=some.integers(1, 3), history=histories)
+def test_no_gang_is_let_go_by_half_none_runs_twice_and_none_succeeds_that_did_not(
+    copies: int, history: list[tuple[str, int]]
+) -> None:
+    world = World(copies)
+    for event, number in history:
+        getattr(world, event)(number % copies)
+        if world.steps and world.steps[-1] is Step.CONCLUDE:
+            break
+
+
+@given(copies=some.integers(1, 3), history=histories, ends_well=some.booleans())
+def test_an_attempt_comes_to_an_end_once_everybody_leaves_it_alone(
+    copies: int, history: list[tuple[str, int]], *, ends_well: bool
+) -> None:
+    world = World(copies)
+    for event, number in history:
+        getattr(world, event)(number % copies)
+    for turn in range(12):
+        if turn == 6:
+            world.too_late()
+        if world.steps and world.steps[-1] is Step.CONCLUDE:
+            return
+        for event in ("bind", "start", "succeed" if ends_well else "fail", "see"):
+            for copy in range(copies):
+                getattr(world, event)(copy)
+        world.tick(0)
+        world.advance(0)
+    assert world.steps[-1] is Step.CONCLUDE
