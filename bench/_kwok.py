@@ -19,7 +19,7 @@ from jobman.engines.kubernetes.api import EVERYWHERE, Api
 from jobman.engines.kubernetes.kinds import PODS
 from jobman.engines.kubernetes.kubeconfig import load
 from jobman.engines.kubernetes.objects import Written
-from lab.components import FOLDER, discover, state
+from lab.components import FOLDER
 
 MOST_SECONDS = 3600
 AT_ONCE = 16
@@ -31,8 +31,9 @@ _ENVIRONMENT = {**os.environ, "JOBMAN_LAB_CLUSTER": "bench", "JOBMAN_LAB_PYTHON"
 
 def reason() -> str:
     """Why there is no cluster to measure; nothing when there can be one."""
-    there = state(discover()["kubernetes"]).reason
-    return "" if "not running" in there else there
+    answer = _call("status")
+    words = answer.stdout.strip().rpartition("\n")[2]
+    return "" if answer.returncode == 0 or "is not running" in words else words or "lab/kubernetes is broken"
 
 
 @contextmanager
@@ -48,8 +49,15 @@ def cluster(nodes: int) -> Iterator[Path]:
 
 
 def _lab(*words: str) -> str:
+    answer = _call(*words)
+    if answer.returncode:
+        raise RuntimeError(f"lab/kubernetes {' '.join(words)}: {answer.stdout.strip()}")
+    return answer.stdout
+
+
+def _call(*words: str) -> subprocess.CompletedProcess[str]:
     command = [str(FOLDER / "kubernetes"), *words]
-    return subprocess.run(command, env=_ENVIRONMENT, check=True, stdout=subprocess.PIPE, text=True).stdout
+    return subprocess.run(command, env=_ENVIRONMENT, stdout=subprocess.PIPE, text=True)
 
 
 class Clock:

@@ -1,12 +1,15 @@
 """`jobman connect`: into the folder and the environment of a running copy."""
 
 import os
+import socket
 import subprocess
 import sys
+import threading
 
 import pytest
 
 from jobman.control.answers import Copy
+from tests.cli.forwards import forwarding
 from tests.cli.stub import make_job
 
 
@@ -34,6 +37,14 @@ def job(service, sleeper, tmp_path):
     found = service.add(make_job("sweep", identity="0f3a"))
     found.copies = [Copy(replica="train.0", attempt=1, copy=0, pid=sleeper.pid, cwd=str(tmp_path / "copy"))]
     return found
+
+
+def answer(listener):
+    """Say once what is said, louder."""
+    connection, _ = listener.accept()
+    with connection:
+        while data := connection.recv(100):
+            connection.sendall(data.upper())
 
 
 def test_a_command_runs_where_the_copy_runs(real_jobman, job, tmp_path):
@@ -90,7 +101,6 @@ def test_a_program_that_is_not_there_is_told(real_jobman, job):
     [
         ("box", ["podman", "exec", "-i", "box", "ls"]),
         ("docker:box", ["docker", "exec", "-i", "box", "ls"]),
-        ("kubernetes:lab/box", ["kubectl", "exec", "-i", "-n", "lab", "box", "--", "ls"]),
     ],
 )
 def test_a_container_is_entered_by_its_runtime(real_jobman, job, tmp_path, container, wanted):
@@ -101,3 +111,47 @@ def test_a_container_is_entered_by_its_runtime(real_jobman, job, tmp_path, conta
     job.copies[0].container = container
     answer = real_jobman("connect", "sweep", "--", "ls", PATH=f"{program.parent}:{os.environ['PATH']}")
     assert answer.out.split() == wanted
+
+
+def test_a_port_here_leads_to_the_port_of_a_copy(job):
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        threading.Thread(target=answer, args=(listener,), daemon=True).start()
+        there = listener.getsockname()[1]
+        with (
+            forwarding("connect", "sweep", "--port", f"0:{there}") as here,
+            socket.create_connection(here, 20) as connection,
+        ):
+            connection.sendall(b"hello")
+            connection.shutdown(socket.SHUT_WR)
+            assert connection.recv(100) == b"HELLO"
+
+
+def test_a_port_at_which_nobody_listens_is_told(job):
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        nobody = listener.getsockname()[1]
+    with forwarding("connect", "sweep", "--port", f"0:{nobody}") as here:
+        with socket.create_connection(here, 20) as connection:
+            assert connection.recv(100) == b""
+        assert f"nobody listens at port {nobody}" in here.said()
+
+
+def test_a_port_that_is_taken_here_is_told(real_jobman, job):
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        taken = listener.getsockname()[1]
+        result = real_jobman("connect", "sweep", "--port", f"{taken}:80")
+    assert result.code == 4
+    assert f"cannot listen at port {taken}" in result.err
+    assert "LOCAL:PORT" in result.err
+
+
+@pytest.mark.parametrize("text", ["", "x", "0", "70000", "80:", "1:2:3", "-1", "80:0"])
+def test_what_is_no_port_is_told(jobman, service, text):
+    result = jobman("connect", "sweep", "--port", text)
+    assert result.code == 2
+    assert "LOCAL:PORT" in result.err
+
+
+def test_a_command_and_a_port_are_two_things(jobman, service):
+    result = jobman("connect", "sweep", "--port", "80", "--", "ls")
+    assert result.code == 2
+    assert "connect twice" in result.err

@@ -131,14 +131,16 @@ def test_it_is_applied_and_applied_again_to_a_real_cluster(real_jobman):
 
 # -- a server that waits for a Lease -------------------------------------------------------------------------
 
-DATABASE = ("--database", "postgresql://jobman@127.0.0.1:1/none")
+CLUSTER = ("--engine", "kubernetes")
+DATABASE = (*CLUSTER, "--database", "postgresql://jobman@127.0.0.1:1/none")
 
 
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("--lease", "jobman"), "PostgreSQL"),
-        (("--lease", "jobman", "--database", "sqlite:////tmp/none.db"), "PostgreSQL"),
+        (("--lease", "jobman"), "--engine kubernetes"),
+        (("--lease", "jobman", *CLUSTER), "PostgreSQL"),
+        (("--lease", "jobman", *CLUSTER, "--database", "sqlite:////tmp/none.db"), "PostgreSQL"),
         (("--lease", "Not A Name", *DATABASE), "no name of a Lease"),
         (("--lease", "jobman", "--lease-seconds", "1", *DATABASE), "3 seconds at least"),
         (("--advertise", "jobman", *DATABASE), "--lease"),

@@ -537,7 +537,7 @@ def test_acts_are_among_the_events(jobman: Jobman) -> None:
     assert jobman("hold", job).code == 0
     assert jobman("release", job).code == 0
     assert jobman("wait", job).code == 0
-    kinds = [event["kind"] for event in jobman("events", job, "-o", "json").data["items"]]
+    kinds = [event["kind"] for event in jobman("events", job, "-o", "json").data]
     own = [kind for kind in kinds if kind in ("held", "released", "started", "succeeded", "job-succeeded")]
     assert own == ["held", "released", "started", "succeeded", "job-succeeded"]
 

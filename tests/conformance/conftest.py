@@ -51,8 +51,8 @@ def _is_refused_as_known(refusal: Refused, words: str) -> None:
 
 def _difference(item: pytest.Function) -> Difference | None:
     """Why a scenario comes out in another way on its engine."""
-    engine = getattr(item, "callspec", None) and item.callspec.params.get("engine")
-    if engine is None:
+    engine = item.callspec.params.get("engine") if hasattr(item, "callspec") else None
+    if not isinstance(engine, str):
         return None
     rest = item.callspec.id.removeprefix(engine).strip("-")
     return difference(engine, item.originalname, f"{item.originalname}[{rest}]")

@@ -49,13 +49,15 @@ DIRECT: dict[str, Difference] = {
         "test_every_copy_is_told_what_it_is",
     ),
     **not_run(
-        "a cluster forgets the pods of a Job that is cancelled or held, and what they wrote",
+        "a cluster forgets the pods of a Job that is cancelled, held or stopped, and what they wrote",
         "test_a_cancelled_copy_may_end_in_peace",
         "test_a_cancelled_copy_that_does_not_listen_is_killed_after_its_grace",
         "test_a_container_is_stopped_with_its_copy",
         "test_a_requeued_task_is_stopped_and_starts_again_after_the_release",
         "test_a_requeue_does_not_count_as_a_retry",
-        "test_the_time_limit_starts_anew_after_a_requeue",
+        "test_restart_group_starts_the_group_again_from_its_beginning",
+        "test_on_stop_runs_first_when_a_copy_is_asked_to_stop",
+        "test_replicas_with_ports_are_found_one_by_one",
     ),
     **not_run(
         "a held Job gives its pods up, whatever it does",
@@ -123,21 +125,6 @@ DIRECT: dict[str, Difference] = {
         "test_a_working_directory_that_does_not_exist_is_said",
     ),
     **refused(
-        "a kill cannot be forgiven here",
-        "test_a_rule_that_does_not_match_changes_nothing",
-        "test_a_rule_of_the_document_reaches_every_task",
-        "test_a_rule_for_replicas_counts_the_combinations_of_a_matrix",
-    ),
-    **refused(
-        "a Job cannot tell signal and out-of-memory and unhealthy apart",
-        "test_an_unhealthy_copy_is_tried_again_if_its_retries_are_for_that",
-    ),
-    **refused("a Job never sees timeout", "test_a_rule_retries_within_the_limit_of_the_retries"),
-    **refused(
-        "a copy that starts again in place never fails",
-        "test_a_copy_that_is_ending_for_another_reason_is_not_tried_again_after_a_cancel",
-    ),
-    **refused(
         "is not at hand; submit where it is",
         "test_a_file_that_is_missing_fails_the_task_before_its_command",
         "test_a_stage_that_failed_can_be_tried_again",
@@ -174,12 +161,14 @@ DIRECT: dict[str, Difference] = {
         "test_a_replica_that_rests_leaves_its_place_to_the_next",
     ),
     **not_run(
-        "probes count whole seconds, and a cluster does not remember that one was not ready",
+        "probes count whole seconds, and of a copy that is over a cluster forgets that it was ready",
         "test_a_check_that_takes_too_long_has_failed",
         "test_a_copy_that_stops_being_ready_is_told_of",
     ),
     **not_run(
-        "every pod has an address of its own, which is not that of its node",
+        "every pod has an address of its own, which is not that of its node, nor the loopback",
+        "test_a_check_by_a_connection_says_when_a_copy_is_ready",
+        "test_a_check_by_a_request_asks_for_the_path_with_its_headers",
         "test_a_port_by_name_is_a_free_one_for_each_copy",
         "test_an_exposed_port_is_reached_from_outside_the_job",
     ),
@@ -194,13 +183,50 @@ DIRECT: dict[str, Difference] = {
         "test_a_failed_leader_fails_the_task_and_the_others_are_stopped",
     ),
     **not_run(
+        "a time limit counts whole seconds, from the moment at which a node has taken the pod",
+        "test_a_timeout_may_restart_the_group",
+        "test_the_time_limit_of_a_group_leaves_time_for_its_cleanup",
+        "test_each_attempt_has_the_whole_limit",
+        "test_the_time_limit_starts_anew_after_a_requeue",
+    ),
+    **not_run(
+        "a task with files of steps works in a folder of its own pod",
+        "test_axes_are_filled_in_wherever_they_may_stand",
+    ),
+    **not_run(
+        "what these ask for is there: schedulers, identities, devices, windows, classes of storage",
+        "test_a_refusal_names_every_feature_and_who_asked_for_it",
+        "test_one_refused_document_of_a_file_keeps_the_others_from_starting",
+        "test_values_of_a_feature_that_ask_for_too_much_are_refused_too",
+    ),
+    **not_run(
+        "of a group that waits for its next try, what was in it is forgotten",
+        "test_a_group_that_waits_for_its_next_try_can_be_cancelled",
+    ),
+    **not_run(
         "a hold takes back what runs, and nothing that is over",
         "test_a_requeued_group_goes_back_as_a_whole",
     ),
 }
 """A plain cluster, with nothing but a kubeconfig."""
 
-DIFFERENCES: dict[str, dict[str, Difference]] = {"kubernetes-direct": DIRECT}
+_OF_ANY_CLUSTER = (
+    "a cluster keeps standard output and standard error as one",
+    "a command is the first process of its container, which no signal from inside reaches",
+    "what the submitter's shell has in its environment stays there",
+    "copies know each other by the names of their pods, not by those of nodes",
+    "the nodes of the lab are two, with two cores each",
+    "probes count whole seconds, and of a copy that is over a cluster forgets that it was ready",
+    "every pod has an address of its own, which is not that of its node, nor the loopback",
+    "files of steps and secrets are mounted: read only, and readable to everybody inside",
+    "a cluster waits for what it does not have yet; `why` says so",
+)
+MANAGED: dict[str, Difference] = {
+    **{name: found for name, found in DIRECT.items() if found.why in _OF_ANY_CLUSTER},
+}
+"""A cluster that a service schedules: what follows from pods, and not from who plans them."""
+
+DIFFERENCES: dict[str, dict[str, Difference]] = {"kubernetes-direct": DIRECT, "kubernetes-managed": MANAGED}
 
 
 def difference(engine: str, scenario: str, whole: str) -> Difference | None:

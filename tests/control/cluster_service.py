@@ -1,4 +1,4 @@
-"""A service whose jobs run on the real cluster: a `jobman server` in a process of its own, killed as tests like."""
+"""A service whose jobs run on the real cluster: a `jobman server` in a process that tests may kill."""
 
 from __future__ import annotations
 
@@ -77,10 +77,14 @@ class ClusterService:
         return self._log.read_text()
 
     @property
+    def url(self) -> str:
+        return f"http://localhost:{self._port}"
+
+    @property
     def client(self) -> Client:
         if self._client is None:
             (token,) = re.findall(r"jobman_[\w-]+", self.said)
-            self._client = Client.connect(f"http://localhost:{self._port}", token)
+            self._client = Client.connect(self.url, token)
         return self._client
 
     def _answers(self) -> bool:
@@ -160,5 +164,3 @@ def _free_port() -> int:
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         return int(listener.getsockname()[1])
-
-

@@ -21,15 +21,29 @@ SECONDS = 9
 PATIENCE = 120
 
 
+HERE = """
+import os, sys
+from pathlib import Path
+from jobman.control.leading import LeaseOptions
+from jobman.control.places import Places
+from jobman.control.serving import ServeOptions, serve
+state, namespace, seconds = sys.argv[1:]
+lease = LeaseOptions("jobman", namespace, int(seconds))
+database = os.environ["JOBMAN_DATABASE"].strip()
+sys.exit(serve(ServeOptions(Places(Path(state)), listen="127.0.0.1:0", database=database, lease=lease)))
+"""
+"""A server whose jobs run on this machine. The command refuses it: only on this very machine, as here, could
+another one look after them."""
+
+
 class Server:
-    """A `jobman server` that waits for a Lease."""
+    """A server that waits for a Lease."""
 
     def __init__(self, output: Path, words: Sequence[str], **environment: str) -> None:
         self.output = output
-        own = ["--listen", "127.0.0.1:0", "--lease-seconds", str(SECONDS)]
         with output.open("w") as file:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "jobman", "server", *own, *words],
+                [sys.executable, *words],
                 stdout=file,
                 stderr=subprocess.STDOUT,
                 env={**os.environ, **environment},
@@ -64,7 +78,7 @@ class Server:
 
 
 class Turns:
-    """Servers that share a database and a Lease."""
+    """Servers that share a database, a folder and a Lease; with `words`, as the command starts them."""
 
     def __init__(self, folder: Path, database: str, namespace: str, config: Path, *words: str) -> None:
         self._folder, self._words = folder, words
@@ -75,7 +89,11 @@ class Turns:
 
     def start(self, config: Path | None = None) -> Server:
         output = self._folder / f"{len(self.servers)}.out"
-        words = ["--state", str(self._folder / "state"), "--lease", f"{self.namespace}/jobman", *self._words]
+        state = str(self._folder / "state")
+        words = ["-c", HERE, state, self.namespace, str(SECONDS)]
+        if self._words:
+            words = ["-m", "jobman", "server", "--listen", "127.0.0.1:0", "--state", state, *self._words]
+            words += ["--lease", f"{self.namespace}/jobman", "--lease-seconds", str(SECONDS)]
         environment = {**self._environment, "KUBECONFIG": str(config or self._config)}
         self.servers.append(Server(output, words, **environment))
         return self.servers[-1]

@@ -81,6 +81,17 @@ def test_a_job_that_can_never_fit_is_refused_with_what_would_work(url):
     play(url, scene)
 
 
+def test_output_that_a_service_keeps_by_itself_is_kept_nowhere_else(url):
+    async def scene(director):
+        with pytest.raises(Refusal) as refused:
+            await submit(director, TASK, keep_logs="/data/logs")
+        assert refused.value.code == "cannot"
+        assert "--keep-logs" in refused.value.advice
+        assert director.store.counts() == {}
+
+    play(url, scene)
+
+
 def test_several_documents_are_submitted_all_or_none(url):
     async def scene(director):
         with pytest.raises(Refusal):

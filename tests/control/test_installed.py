@@ -103,16 +103,32 @@ tasks:
   resources: {{type: slot, count: 2, with: [{{type: core, count: 1}}]}}
 """,
     )
+    written = submitted(
+        server,
+        token,
+        f"""\
+version: 1
+tasks:
+- name: main
+  image: {image()}
+  steps: [{{name: write, path: /tmp/word, content: from a file}}]
+  command: [cat, /tmp/word]
+  resources: {SLOT}
+""",
+    )
     broken = submitted(server, token, a_document("exit 3"))
     missing = submitted(server, token, a_document("echo never").replace(image(), "localhost/none:1"))
-    for job, state in ((plain, "succeeded"), (several, "succeeded"), (broken, "failed")):
-        ended(server, token, job, state)
+    for job in (plain, several, written):
+        ended(server, token, job)
+    ended(server, token, broken, "failed")
     with Client.connect(server.url, token) as client:
         assert client.why(missing) is not None
         client.cancel(missing)
-        assert "plain" in output_of(client, plain)
+        assert output_of(client, plain) == "plain"
+        assert output_of(client, several) == "copy\ncopy"
+        assert output_of(client, written) == "from a file"
     ended(server, token, missing, "cancelled")
-    until(lambda: not any(pods_of(site, job) for job in (plain, several, broken, missing)), PATIENCE)
+    until(lambda: not any(pods_of(site, job) for job in (plain, several, written, broken, missing)), PATIENCE)
     assert "may not" not in server.said, "nothing was refused by the cluster"
     assert "orbidden" not in server.said
 

@@ -43,7 +43,7 @@ FAMILIES: dict[str, dict[str, Entry]] = {
         "extend": Entry("acts:extend", "Give a job more time."),
         "gate": Entry("acts:gate", "Open the gates that a job waits for."),
         "rerun": Entry("rerun:rerun", "Submit a job again, all of it or what failed."),
-        "connect": Entry("connect:connect", "Open a shell where a copy of a job runs."),
+        "connect": Entry("connect:connect", "Open a shell where a copy of a job runs, or reach its ports."),
     },
     "Language": {
         "check": Entry("check:check", "Check documents: all problems of each file, with place and advice."),

@@ -1,10 +1,11 @@
-"""`jobman connect`: a shell where a copy of a job runs, with its folder, its environment and its cores."""
+"""`jobman connect`: a shell where a copy of a job runs, or a way to its ports."""
 
 from __future__ import annotations
 
 import contextlib
 import os
 import sys
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NoReturn
 
@@ -12,13 +13,19 @@ import typer
 
 from jobman.cli.commands import trailing
 from jobman.cli.options import Job, JobName, one_job
-from jobman.cli.state import ExitCode, say
+from jobman.cli.state import ExitCode, misused, say
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from jobman.client import Client
+    from jobman.client.sessions import Session
     from jobman.control.answers import Copy
 
 _KEPT = ("TERM", "COLORTERM", "LANG", "LC_ALL", "DISPLAY", "SSH_AUTH_SOCK")
 """What belongs to the terminal and not to the job."""
+_OTHER_PORT = "name another one: --port LOCAL:PORT; 0 is any that is free"
+_LOOK_SECONDS = 3.0
 
 
 def connect(
@@ -32,18 +39,92 @@ def connect(
     copy: Annotated[
         int | None, typer.Option("--copy", min=0, metavar="N", help="Which of its copies.")
     ] = None,
+    port: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--port",
+            metavar="[LOCAL:]PORT",
+            help="Instead: let a port of this machine lead to a port of the copy, until Ctrl-C. Repeatable.",
+        ),
+    ] = None,
 ) -> None:
-    """Open a shell where a copy of a job runs, or run the command behind `--` there."""
+    """Open a shell where a copy of a job runs, or run the command behind `--` there, or reach its ports."""
     from jobman.cli.calls import Calling
 
+    ports = [_pair(text) for text in port or []]
+    command = trailing(context) or []
+    if ports and command:
+        misused("a command and a port at once: connect twice", "--port")
     with Calling() as client:
         found = client.details(one_job(job, named))
-        copies = client.copies(found.id)
-    chosen = _choose(found.name, found.id, copies, replica, copy)
-    command = trailing(context) or []
+        chosen = _choose(found.name, found.id, client.copies(found.id), replica, copy)
+        if ports:
+            _forward(client, found.id, chosen, ports)
+        if _is_elsewhere(chosen):
+            _visit(client, found.id, chosen, command)
     if chosen.container:
         _enter_container(chosen.container, command)
     _enter(chosen, command)
+
+
+def _is_elsewhere(copy: Copy) -> bool:
+    """Whether it runs on a cluster, and is entered through that."""
+    return (copy.container or "").startswith("kubernetes:")
+
+
+def _visit(client: Client, job: str, copy: Copy, command: list[str]) -> NoReturn:
+    """Be a terminal for a command inside a copy."""
+    from jobman.cli import terminal
+
+    raw = terminal.is_here()
+    session = client.enter(job, copy, command=command, terminal=raw, size=terminal.size())
+    if not command:
+        say(f"this is {copy.replica}/{copy.copy}; `exit` leaves it, and the job goes on")
+    code = terminal.lend(session, raw=raw)
+    if code is None:
+        say(f"{copy.replica}/{copy.copy}: {session.trouble}")
+    raise typer.Exit(ExitCode.UNABLE if code is None else code)
+
+
+def _forward(client: Client, job: str, copy: Copy, ports: list[tuple[int, int]]) -> NoReturn:
+    """Let ports of this machine lead to ports of a copy, until the copy or the user ends it."""
+    from jobman.cli import forwarding
+
+    def entering(there: int) -> Callable[[], Session]:
+        if _is_elsewhere(copy):
+            return lambda: client.enter(job, copy, port=there)
+        return lambda: forwarding.LocalPort(there)
+
+    for here, there in ports:
+        try:
+            listener = forwarding.listener_at(here)
+        except OSError as error:
+            say(f"cannot listen at port {here}: {(error.strerror or str(error)).lower()}", _OTHER_PORT)
+            raise typer.Exit(ExitCode.UNABLE) from error
+        address = f"{forwarding.HERE}:{listener.getsockname()[1]}"
+        say(f"{address} is port {there} of {copy.replica}/{copy.copy}; Ctrl-C ends it")
+        forwarding.begin(listener, entering(there))
+    while any(_is_same(copy, each) for each in client.copies(job)):
+        time.sleep(_LOOK_SECONDS)
+    say(f"{copy.replica}/{copy.copy} has ended")
+    raise typer.Exit(ExitCode.FAILED)
+
+
+def _is_same(one: Copy, other: Copy) -> bool:
+    return (one.replica, one.attempt, one.copy) == (other.replica, other.attempt, other.copy)
+
+
+def _pair(text: str) -> tuple[int, int]:
+    """The port here and the port there; 0 here is any that is free."""
+    here, _, there = text.rpartition(":")
+    here = here or there
+    if not (_is_port(here, least=0) and _is_port(there, least=1)):
+        misused(f"'{text}' is not PORT or LOCAL:PORT, of numbers up to 65535", "--port")
+    return int(here), int(there)
+
+
+def _is_port(text: str, *, least: int) -> bool:
+    return text.isascii() and text.isdecimal() and len(text) < 6 and least <= int(text) <= 65535
 
 
 def _choose(name: str, job: str, copies: list[Copy], replica: str | None, number: int | None) -> Copy:
@@ -77,9 +158,6 @@ def _enter_container(container: str, command: list[str]) -> NoReturn:
     if runtime == "apptainer":
         _replace([runtime, "shell" if not command else "exec", f"instance://{name}", *command], None)
     terminal = ["-it"] if sys.stdin.isatty() else ["-i"]
-    if runtime == "kubernetes":
-        namespace, _, pod = name.partition("/")
-        _replace(["kubectl", "exec", *terminal, "-n", namespace, pod, "--", *(command or ["sh"])], None)
     _replace([runtime or "podman", "exec", *terminal, name, *(command or ["sh"])], None)
 
 

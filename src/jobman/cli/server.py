@@ -97,7 +97,7 @@ def server(
         kubeconfig=None if kubeconfig is None else Path(kubeconfig).expanduser(),
         context=kube_context,
         namespace=namespace,
-        lease=_lease(lease, lease_seconds, database, advertise),
+        lease=_lease(lease, lease_seconds, advertise, engine=engine, database=database),
     )
     raise typer.Exit(serve(options))
 
@@ -122,17 +122,16 @@ def _engine(name: str, namespace: str | None) -> str:
     return name
 
 
-def _lease(name: str | None, seconds: int, database: str | None, service: str | None) -> LeaseOptions | None:
+def _lease(
+    name: str | None, seconds: int, service: str | None, *, engine: str, database: str | None
+) -> LeaseOptions | None:
     """The Lease to wait for. Who waits for one shares a database, which therefore is a server."""
     if name is None:
         if service is not None:
             misused("a server that takes turns with others is told by --lease with whom", "--advertise")
         return None
-    try:
-        import httpx  # noqa: F401 - only whether it is there
-    except ImportError:
-        say("a Lease needs httpx, which is missing", "pip install 'jobman[kubernetes]'")
-        raise typer.Exit(ExitCode.UNABLE) from None
+    if engine != "kubernetes":
+        misused("jobs on this machine cannot be looked after elsewhere: add --engine kubernetes", "--lease")
     from jobman.control.leading import LeaseOptions
     from jobman.engines.kubernetes.managed.lease import SHORTEST
     from jobman.engines.kubernetes.names import is_object_name

@@ -1,6 +1,7 @@
-"""The light client of the service: plain sockets and typed answers, quick to import.
+"""What commands speak with: a service over plain sockets, or a cluster and registries by themselves.
 
-Nothing heavy enters here: no HTTP library, no printing, nothing of the engines or the scheduler.
+The client of a service is quick to import: no HTTP library, nothing of the engines or the scheduler. What
+asks a cluster (`direct`, `driving`) or registries (`images`) is imported by whoever needs it. Nothing prints.
 """
 
 from jobman.client.client import Client

@@ -44,6 +44,7 @@ from jobman.control.places import Places
 
 if TYPE_CHECKING:
     from jobman.client.direct_loop import Begun
+    from jobman.client.sessions import Session
     from jobman.control.accounting.statements import Usage
 
     # Only those who administer need these bodies; the others should not wait for them.
@@ -174,6 +175,33 @@ class Client:
     def copies(self, ref: str) -> list[Copy]:
         """The copies of a job that run now."""
         return self._ask("GET", _path(ref, "copies"), Listing[Copy]).items
+
+    def enter(
+        self,
+        ref: str,
+        copy: Copy,
+        *,
+        command: Sequence[str] = (),
+        port: int | None = None,
+        terminal: bool = False,
+        size: tuple[int, int] = (0, 0),
+    ) -> Session:
+        """Run a command beside a copy (a shell where there is none), or connect to a port of it."""
+        from jobman.client import sessions
+        from jobman.control import entering
+
+        wanted = entering.NewSession(
+            replica=copy.replica,
+            copy=copy.copy,
+            command=list(command) or ["sh"],
+            port=port,
+            terminal=terminal,
+            rows=size[0],
+            columns=size[1],
+        )
+        body = msgspec.json.encode(wanted)
+        made = self._ask("POST", _path(ref, "sessions"), entering.Session, body=body)
+        return sessions.ServiceSession(self._link, _path(made.job, "sessions", made.id))
 
     # -- following -------------------------------------------------------------------------------------
 

@@ -7,7 +7,7 @@ import getpass
 import os
 import threading
 import time
-from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import aclosing, suppress
 from fnmatch import fnmatchcase
 from itertools import chain
@@ -18,6 +18,7 @@ import msgspec
 from jobman.client import direct_answers as tell
 from jobman.client.client import Client, Filters
 from jobman.client.direct_loop import Begun, LoopThread, as_failures
+from jobman.client.direct_sessions import DirectSession
 from jobman.client.direct_submission import Prepared, fingerprint, job_id, prepare, read
 from jobman.client.driving.journey import drive, is_abandoned
 from jobman.client.failures import Refused
@@ -40,6 +41,7 @@ from jobman.control.answers import (
     Why,
 )
 from jobman.control.refusals import Refusal
+from jobman.engines.entering import Entry
 from jobman.engines.kubernetes.access import Access
 from jobman.engines.kubernetes.api import Api
 from jobman.engines.kubernetes.compile import unpacked
@@ -49,6 +51,7 @@ from jobman.engines.kubernetes.found import FINGERPRINT, FoundJob
 from jobman.engines.kubernetes.kubeconfig import load
 from jobman.engines.kubernetes.names import PLAN
 from jobman.engines.kubernetes.outputs import Output
+from jobman.engines.kubernetes.streams import enter_pod, pod_of
 from jobman.engines.kubernetes.underway import DrivenJob, resuming
 from jobman.plan.model import PlanError
 from jobman.spec.problems import Problem
@@ -128,7 +131,7 @@ class DirectClient(Client):
         """
         return self._loop.run(self._submit(submission, key, driven))
 
-    async def _submit(self, submission: Submission, key: str | None, driven: bool) -> Submitted:
+    async def _submit(self, submission: Submission, key: str | None, driven: bool = False) -> Submitted:
         print_of_it, is_graph = fingerprint(submission), False
         owner = await self._direct.owner() or getpass.getuser()
         if submission.rerun_of is not None:
@@ -311,6 +314,24 @@ class DirectClient(Client):
 
     def copies(self, ref: str) -> list[Copy]:
         return tell.copies_answer(self._found(ref))
+
+    def enter(
+        self,
+        ref: str,
+        copy: Copy,
+        *,
+        command: Sequence[str] = (),
+        port: int | None = None,
+        terminal: bool = False,
+        size: tuple[int, int] = (0, 0),
+    ) -> DirectSession:
+        """Run a command in a pod, or connect to a port of it, through its API server."""
+        del ref
+        words = tuple(command) or ("sh",)
+        entry = Entry(command=words, port=port, terminal=terminal, rows=size[0], columns=size[1])
+        api = self._direct.api
+        passage = self._loop.run(enter_pod(api, *pod_of(copy.container or ""), entry))
+        return DirectSession(self._loop, passage)
 
     # -- following -------------------------------------------------------------------------------------------
 

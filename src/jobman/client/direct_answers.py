@@ -17,6 +17,7 @@ from jobman.engines.kubernetes.milestones import Happening
 from jobman.engines.kubernetes.outputs import Line, Output
 from jobman.engines.kubernetes.queueing import QueueRow, gpus_of
 from jobman.engines.kubernetes.states import FINAL
+from jobman.engines.kubernetes.streams import container_of
 from jobman.engines.kubernetes.underway import DrivenJob
 from jobman.plan.model import Plan
 
@@ -292,7 +293,7 @@ def copies_answer(job: FoundJob) -> list[answers.Copy]:
                     attempt=last.number,
                     copy=number if len(copies) > 1 else 0,
                     node=last.node,
-                    container=f"kubernetes:{namespace}/{last.pod}",
+                    container=container_of(namespace, last.pod),
                 )
             )
     return found

@@ -125,8 +125,9 @@ class Hearing(Asking):
             return
         record.ended_at = job.last_end = report.at
         record.started_at = record.started_at or report.started_at
-        if report.started_at is not None and report.reason not in _NEVER_BEGAN:
-            self._note_start(job, report.started_at)
+        began_at = None if report.reason in _NEVER_BEGAN else report.started_at
+        if began_at is not None:
+            self._note_start(job, began_at)
         for name in ("exit_code", "signal", "reason", "message", "cpu_seconds", "max_rss", "result"):
             setattr(record, name, getattr(report, name))
         why = job.conductor.replica(report.key).stopping_for
@@ -140,7 +141,7 @@ class Hearing(Asking):
             self.event(job, batch, "note", report.key, report.attempt, note)
         job.peers.pop(report.key, None)
         failure = Failure(report.reason, report.exit_code) if report.reason else None
-        if report.reason not in _NEVER_BEGAN:
+        if began_at is not None:
             self.take(job.id, h.Started(report.key, report.attempt), batch)
         self._heard_of = report.key
         self.take(job.id, h.Ended(report.key, report.attempt, failure), batch)

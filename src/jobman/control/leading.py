@@ -82,6 +82,7 @@ class _Lead:
         log.info("standing by at=%s identity=%s", self._front.address, self._leadership.identity)
         self._leadership.start()
         try:
+            await asyncio.to_thread(_load, self._options)
             return await self._work(build) if await self._wait() else 0
         finally:
             # Nothing of this server acts any more: the next one need not wait for those who still read here.
@@ -162,6 +163,15 @@ class _Lead:
         if leadership.leader and leadership.leader != leadership.identity:
             return f"Another server leads: {leadership.leader}."
         return f"Nobody leads yet: {leadership.trouble or 'this server waits for its turn'}."
+
+
+def _load(options: ServeOptions) -> None:
+    """What only the leader needs is read while there is time: who takes over should not be slow."""
+    import jobman.control.building
+    import jobman.control.life
+
+    if options.engine == "kubernetes":
+        import jobman.engines.kubernetes.managed.engine  # noqa: F401
 
 
 def _end_within(seconds: float) -> None:

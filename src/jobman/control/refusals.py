@@ -22,6 +22,8 @@ CODES: dict[str, tuple[int, int]] = {
     "no-such-entry": (404, 1),
     "no-such-queue": (404, 1),
     "no-such-node": (404, 1),
+    "no-such-copy": (404, 1),
+    "no-such-session": (404, 1),
     "ambiguous": (409, 2),
     "wrong-state": (409, 1),
     "key-reused": (409, 2),
@@ -36,6 +38,7 @@ CODES: dict[str, tuple[int, int]] = {
     "store": (503, 5),
     "stopping": (503, 5),
     "standby": (503, 5),
+    "engine": (502, 5),
     "internal": (500, 5),
 }
 

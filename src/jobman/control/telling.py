@@ -29,7 +29,7 @@ def words_for(change: Change, replica: Replica | None, job: LiveJob) -> str:
         case State.RUNNING:
             return f"runs on {_nodes(job, change.replica)}{_again(change)}"
         case State.STOPPING:
-            return _why_stopping(replica)
+            return why_stopping(replica)
         case State.RESTING:
             return f"{_end_of(change, attempt)}; it is tried again{_when(replica)}"
         case State.FAILED:
@@ -52,7 +52,8 @@ def how_it_ended(reason: str, exit_code: int | None, attempt: AttemptRecord | No
     return endings.how_it_ended(reason, exit_code, attempt.signal, attempt.message)
 
 
-def _why_stopping(replica: Replica | None) -> str:
+def why_stopping(replica: Replica | None) -> str:
+    """Why a replica was asked to end."""
     why = replica.stopping_for if replica is not None else None
     return {
         "timeout": "its time is up",

@@ -42,7 +42,7 @@ class Passage(Protocol):
         """In words, why there is no exit code."""
 
     async def read(self) -> Piece | None:
-        """What came out next; None at the end."""
+        """What came out next; None at the end, and when it was closed meanwhile."""
 
     async def write(self, data: bytes) -> None:
         """Put something in."""

@@ -188,6 +188,11 @@ def states(ground: SimulatedGround) -> dict[str, tuple[str, int]]:
     return {each.key: (each.state, each.attempt) for each in course_of(ground.config).replicas}
 
 
+def story(ground: SimulatedGround) -> list[str]:
+    """What happened, in order."""
+    return [f"{each.replica} {each.kind}" for each in course_of(ground.config).story]
+
+
 def outcomes(ground: SimulatedGround) -> dict[tuple[str, str], str | None]:
     """What every unit came to in each of its scopes."""
     return {(each.scope, each.unit): each.outcome for each in course_of(ground.config).tasks}

@@ -7,7 +7,7 @@ import pytest
 from jobman.client.driving.driver import Driver
 from jobman.client.driving.lead import Wishes
 from jobman.engines.kubernetes.course import course_of
-from tests.client.driving.ground import Died, SimulatedGround, driven, outcomes, plan_of, states
+from tests.client.driving.ground import Died, SimulatedGround, driven, outcomes, plan_of, states, story
 
 ONE = "resources: {type: node, count: 1}"
 CHAIN = f"""
@@ -42,6 +42,41 @@ def test_tasks_come_one_after_the_other():
     ground = SimulatedGround(quick)
     assert driven(plan_of(CHAIN), ground) == "succeeded"
     assert ground.created == [("a.0", 1), ("b.0", 1), ("tidy.0", 1)]
+
+
+def test_what_happens_is_told_in_the_order_in_which_it_did():
+    text = f"""
+version: 1
+tasks:
+- {{name: s, service: true, command: x, checks: {{ready: {{exec: [x]}}}}, {ONE}}}
+- {{group: g, name: inner, depends_on: [{{name: s, when: ready}}]}}
+- {{name: never, command: x, depends_on: [{{name: inner, when: failure}}], {ONE}}}
+groups:
+- name: g
+  resources: {{type: node, count: 1}}
+  tasks: [{{name: a, command: x, retries: 1, {ONE}}}]
+"""
+
+    def script(key, attempt):
+        failed = key == "inner.0/a.0" and attempt == 1
+        return 10**6 if key == "s.0" else 1.0, "exit" if failed else "", int(failed)
+
+    ground = SimulatedGround(script)
+    ground.ready_after["s"] = 3.0
+    assert driven(plan_of(text), ground) == "succeeded"
+    assert story(ground) == [
+        "s.0 started",
+        "s.0 ready",
+        "inner.0 started",
+        "inner.0/a.0 started",
+        "inner.0/a.0 retrying",
+        "inner.0/a.0 started",
+        "inner.0/a.0 succeeded",
+        "inner.0 succeeded",
+        "never.0 skipped",
+        "s.0 stopping",
+        "s.0 succeeded",
+    ]
 
 
 def test_a_retry_is_an_attempt_of_its_own_and_counts_through_deaths():
@@ -150,3 +185,18 @@ def test_a_start_window_is_kept():
     ground = SimulatedGround(quick)
     assert driven(plan_of(text), ground) == "succeeded"
     assert ground.tries["a.0", 1].made == 60.0
+
+
+def test_what_ran_before_the_whole_job_started_over_is_told_as_it_is_now():
+    text = f"""
+version: 1
+retries: 1
+tasks:
+- {{name: a, command: x, {ONE}}}
+- {{name: b, command: x, depends_on: [{{name: a, when: failure}}], {ONE}}}
+"""
+    ground = SimulatedGround(
+        lambda key, attempt: (1.0, *(("exit", 1) if (key, attempt) == ("a.0", 1) else ("", 0)))
+    )
+    assert driven(plan_of(text), ground) == "succeeded"
+    assert states(ground) == {"a.0": ("succeeded", 2), "b.0": ("skipped", 1)}

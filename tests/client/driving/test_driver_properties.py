@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from jobman.api import loads
 from jobman.client.driving.lead import Wishes
-from tests.client.driving.ground import SimulatedGround, driven, outcomes, plan_of, states
+from tests.client.driving.ground import SimulatedGround, driven, outcomes, plan_of, states, story
 from tests.control.test_conductor_properties import documents
 
 pytestmark = pytest.mark.slow
@@ -57,7 +57,7 @@ def the_whole_course(text, seed, wishes, deaths=()):
     ground = SimulatedGround(scripted(seed), in_turn(wishes))
     ground.die_at(iter(deaths))
     outcome = driven(plan_of(text), ground)
-    return outcome, outcomes(ground), states(ground), sorted(ground.created), ground
+    return outcome, outcomes(ground), states(ground), sorted(ground.created), story(ground), ground
 
 
 @_RELAXED

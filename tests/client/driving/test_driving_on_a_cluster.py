@@ -120,7 +120,7 @@ def jobs_in(namespace: str) -> list[str]:
 
 
 def test_a_graph_is_driven_to_its_end(jobman: Jobman, tmp_path: Path, namespace: str) -> None:
-    serve = "mkdir /tmp/www && echo served > /tmp/www/index.html && exec httpd -f -p 8080 -h /tmp/www"
+    serve = "echo open; mkdir /tmp/w; echo served > /tmp/w/index.html; exec httpd -f -p 8080 -h /tmp/w"
     fetch = "wget -q -O - http://$JOBMAN_HOST_STORE:$JOBMAN_PORT_STORE_WEB/"
     path = document(
         tmp_path,
@@ -141,7 +141,7 @@ def test_a_graph_is_driven_to_its_end(jobman: Jobman, tmp_path: Path, namespace:
     answer = jobman("run", path)
     assert answer.code == 3, answer.err
     lines = {line.split("│")[-1].strip() for line in answer.out.splitlines()}
-    assert lines == {"steady", "served", "mended", "tidied"}
+    assert lines == {"open", "steady", "served", "mended", "tidied"}
     job = only_job(jobman)
     assert (job["state"], job["exit_code"], job["reason"]) == ("failed", 3, "bad.0: exit code 3")
     outcome = {name: each["outcome"] for name, each in states(jobman, job["id"]).items()}
@@ -157,6 +157,13 @@ def test_a_graph_is_driven_to_its_end(jobman: Jobman, tmp_path: Path, namespace:
     assert jobs_in(namespace) == sorted(["store", "shaky", "shaky", "use", "bad", "mend", "tidy"])
     attempts = jobman("logs", job["id"], "--replica", "shaky.0", "--attempt", "2")
     assert "steady" in attempts.out
+    assert "open" in jobman("logs", job["id"], "--task", "store").out
+    events = jobman("events", job["id"], "-o", "json").data
+    moments = [(each["replica"], each["kind"]) for each in events]
+    ours = [each for each in moments if each[1] in ("started", "ready", "retrying", "skipped", "stopping")]
+    assert ours.index(("store.0", "ready")) < ours.index(("use.0", "started"))
+    assert ("shaky.0", "retrying") in ours
+    assert ours[-1] == ("store.0", "stopping")
     assert jobman("wait", job["id"]).code == 3
     assert jobman("delete", job["id"]).code == 0
     until(lambda: not jobs_in(namespace))

@@ -34,6 +34,7 @@ from jobman.control.switches import Switches, standing
 from jobman.plan.nodes import ClusterNode
 from jobman.sched.accounts import AccountTree
 from jobman.sched.scheduling import DEFAULT_QUEUES
+from tests.control.api.passages import Entrance
 
 OVER = answers.FINAL_STATES
 NODES = [ClusterNode(name=name, amounts={"core": 4}) for name in ("here", "n1", "n2", "n3")]
@@ -53,6 +54,7 @@ class ScriptedDirector:
         self.fault: Exception | None = None
         """Raised by the next submission."""
         self.live: dict[str, JobRecord] = {}
+        self.host = Entrance()
         self.logs = LogWatcher(inotify=False)
         self.broadcast = broadcast or Broadcast()
         self._calendars = Calendars(self.store.calendar())
@@ -221,6 +223,7 @@ class ScriptedDirector:
         """Start the one replica, whose output is a file."""
         record = self._alive(job_id)
         record.state, record.started_at = "running", time.time()
+        self.host.running.add(job_id)
         path = self.output(job_id)
         path.parent.mkdir(parents=True, exist_ok=True)
         path.touch()
@@ -251,6 +254,7 @@ class ScriptedDirector:
         record.state, record.ended_at = state, time.time()
         record.exit_code, record.reason = exit_code, reason
         del self.live[job_id]
+        self.host.running.discard(job_id)
         self._commit(record, state, changes)
 
     def happen(self, job_id: str, kind: str, count: int = 1) -> None:

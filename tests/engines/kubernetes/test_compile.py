@@ -318,3 +318,12 @@ def test_any_text_survives_the_manifest(text):
 def test_a_text_that_looks_like_something_else_is_quoted(text):
     found = to_yaml(compile_plan(plan_of(task(command=f"[echo, '{text}']")), target()))
     assert f'- "{text}"' in found
+
+
+def test_a_mount_that_a_document_adds_leaves_those_of_the_same_volume():
+    steps = "[{name: write, path: /a, content: x}, {name: write, path: /b, content: y}]"
+    mount = "{name: jobman-files, mountPath: /c, subPath: file-0}"
+    flags = f"{{kubernetes: {{containers: [{{name: main, volumeMounts: [{mount}]}}]}}}}"
+    found = container(task(f"steps: {steps}, attributes: {{flags: {flags}}}"))
+    places = [each["mountPath"] for each in found["volumeMounts"] if each["name"] == "jobman-files"]
+    assert places == ["/a", "/b", "/c"]

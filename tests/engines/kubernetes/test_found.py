@@ -1,13 +1,23 @@
 """Jobs as they are found again, from what a real cluster told of theirs."""
 
+from datetime import datetime
+
 import msgspec
 import pytest
 
 from jobman.engines.kubernetes import names
 from jobman.engines.kubernetes.copies import CANCELLED
-from jobman.engines.kubernetes.found import OPTIONS, FoundJob, closed_gates, is_held, is_stopped, replica_key
-from jobman.engines.kubernetes.milestones import happenings
-from jobman.engines.kubernetes.objects import Gate
+from jobman.engines.kubernetes.found import (
+    ACTS,
+    OPTIONS,
+    FoundJob,
+    closed_gates,
+    is_held,
+    is_stopped,
+    replica_key,
+)
+from jobman.engines.kubernetes.milestones import Happening, happenings
+from jobman.engines.kubernetes.objects import Event, Gate, Involved
 from tests.engines.kubernetes.objects_of import plan_of, task
 from tests.engines.kubernetes.recorded import changed, recorded
 
@@ -92,12 +102,67 @@ def test_a_job_at_a_gate_is_not_held_unless_somebody_holds_it():
 def test_what_happened_is_told_in_order_with_the_replica():
     job, events = found("exit-3")
     told = happenings(job, events)
-    assert [one.at for one in told] == sorted(one.at for one in told)
+    assert [int(one.at) for one in told] == sorted(int(one.at) for one in told)
     kinds = [one.kind for one in told]
-    assert {"submitted", "started", "failed"} <= set(kinds)
+    own = [kind for kind in kinds if kind in ("submitted", "started", "failed", "job-failed")]
+    assert own == ["submitted", "started", "failed", "job-failed"]
     assert len({one.key for one in told}) == len(told)
 
 
 @pytest.mark.parametrize(("unit", "key"), [("train", "train.2"), ("publish/page", "publish.0/page.2")])
 def test_a_replica_is_named_with_the_groups_around_it(unit, key):
     assert replica_key(unit, 2) == key
+
+
+def test_a_failure_that_is_tried_again_is_told_as_such():
+    job, events = found("retried")
+    kinds = [one.kind for one in happenings(job, events) if one.kind in ("started", "retrying", "failed")]
+    assert kinds == ["started", "retrying", "started", "retrying", "started", "failed"]
+
+
+def test_a_job_that_failed_names_the_replica():
+    job, _ = found("exit-3")
+    assert job.reason == f"{job.failure.task}.0: exit code 3"
+
+
+def test_what_people_did_is_told():
+    acts = [[1_800_000_000.5, "held", "by ada"], [1_800_000_001.5, "released", "by ada"]]
+    job, events = found("turns", marks={ACTS: msgspec.json.encode(acts).decode()})
+    told = [(one.kind, one.message) for one in happenings(job, events) if one.kind in ("held", "released")]
+    assert told == [("held", "by ada"), ("released", "by ada")]
+    spoiled, _ = found("turns", marks={ACTS: "{"})
+    assert spoiled.acts == []
+
+
+def test_of_a_pod_that_is_gone_events_still_tell_when_it_started_and_was_stopped():
+    job, _ = found("suspended", marks={CANCELLED: "2026-01-31T12:00:05+00:00"})
+    name = f"{job.jobs[0].metadata.name}-0-abcde"
+    about = Involved(kind="Pod", name=name, uid="gone", field_path="spec.containers{main}")
+    events = [
+        Event(involved_object=about, reason=reason, last_timestamp=datetime.fromisoformat(at))
+        for reason, at in (("Started", "2026-01-31T12:00:01+00:00"), ("Killing", "2026-01-31T12:00:06+00:00"))
+    ]
+    task = job.standings[0].task
+    told = [(one.kind, one.replica) for one in happenings(job, events)]
+    own = [
+        kind for kind, replica in told if replica == f"{task}.0" or kind in ("cancelling", "job-cancelled")
+    ]
+    assert own == ["started", "cancelling", "stopping", "cancelled", "job-cancelled"]
+
+
+def test_what_happens_within_a_second_comes_in_the_order_in_which_it_can_have_happened():
+    moments = [
+        Happening(at=5.0, kind="job-succeeded"),
+        Happening(at=5.0, kind="started", replica="b.0", of=4.0),
+        Happening(at=5.0, kind="succeeded", replica="a.0", of=3.0),
+        Happening(at=5.9, kind="released"),
+        Happening(at=5.0, kind="started", replica="a.0", of=3.0),
+    ]
+    told = [(one.kind, one.replica) for one in sorted(moments, key=lambda one: one.place)]
+    assert told == [
+        ("released", None),
+        ("started", "a.0"),
+        ("succeeded", "a.0"),
+        ("started", "b.0"),
+        ("job-succeeded", None),
+    ]

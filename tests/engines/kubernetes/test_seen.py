@@ -3,6 +3,7 @@
 import pytest
 
 from jobman.engines.kubernetes.copies import CANCELLED
+from jobman.engines.kubernetes.endings import STOPPED
 from jobman.engines.kubernetes.names import ATTEMPT, KEY, REPLICA
 from jobman.engines.kubernetes.objects import Condition
 from jobman.engines.kubernetes.seen import attempt_of, is_at_rest, seen
@@ -36,7 +37,8 @@ def test_an_attempt_that_succeeded_had_begun_and_passed_its_check():
     assert (found.over, found.reason, found.exit_code) == (True, "", 0)
     assert found.begun
     assert found.passed_start
-    assert shown("done", pods=False) == found
+    assert found.nodes
+    assert shown("done", pods=False) == changed(found, nodes=())
 
 
 @pytest.mark.parametrize(
@@ -86,6 +88,28 @@ def test_what_was_told_to_stop_is_over_when_the_cluster_has_heard_of_it_and_its_
     assert is_at_rest(heard, [])
     found = seen([heard], [])
     assert (found.over, found.reason, found.halted) == (True, "signal", True)
+
+
+@pytest.mark.parametrize(("code", "reason", "told"), [(0, "", 0), (143, "signal", 143)])
+def test_what_was_told_to_stop_and_kept_says_how_it_ended(code, reason, told):
+    situation = recorded("exit-3")
+    job = changed(
+        situation.job,
+        metadata__labels={REPLICA: "0"},
+        metadata__annotations={CANCELLED: "now"},
+        status__conditions=[holds("Failed", "BackoffLimitExceeded")],
+    )
+    (pod,) = situation.pods
+    (status,) = pod.status.container_statuses
+    ended = changed(status, state__terminated__exit_code=code, state__terminated__reason="")
+    stopped = changed(
+        pod,
+        metadata__annotations={STOPPED: "now"},
+        status__reason="DeadlineExceeded",
+        status__container_statuses=[ended],
+    )
+    found = seen([job], [stopped])
+    assert (found.over, found.reason, found.exit_code) == (True, reason, told)
 
 
 def test_an_attempt_of_two_jobs_is_failing_when_one_of_them_failed_and_over_when_both_are_at_rest():

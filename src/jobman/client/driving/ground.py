@@ -22,10 +22,11 @@ from jobman.engines.kubernetes.copies import CANCELLED
 from jobman.engines.kubernetes.course import RENEW_SECONDS, Course
 from jobman.engines.kubernetes.driven import DrivenCompiler, spot_of
 from jobman.engines.kubernetes.endings import is_over as has_ended
+from jobman.engines.kubernetes.endings import started_at
 from jobman.engines.kubernetes.errors import AlreadyExists, BadRequest, Forbidden, Invalid, NotFound
 from jobman.engines.kubernetes.found import FoundJob
-from jobman.engines.kubernetes.indexes import is_over
-from jobman.engines.kubernetes.kinds import EVENTS, JOBS
+from jobman.engines.kubernetes.indexes import is_over, width
+from jobman.engines.kubernetes.kinds import EVENTS, JOBS, PODS
 from jobman.engines.kubernetes.objects import Event, Job, Kept, Pod, Written
 from jobman.engines.kubernetes.seen import Seen, is_at_rest, seen
 from jobman.engines.kubernetes.target import owned
@@ -148,11 +149,30 @@ class ClusterGround:
         return there is None or there.metadata.deletion_timestamp is not None
 
     async def halt(self, address: Address) -> None:
-        patch = {"metadata": {"annotations": {CANCELLED: _moment()}}, "spec": {"suspend": True}}
+        pods = self._sight.pods_by_owner()
         for job in self._sight.attempts().get(address, []):
             if not is_over(job) and CANCELLED not in job.metadata.annotations:
                 with contextlib.suppress(NotFound):
-                    await self._api.merge_patch(JOBS, job.metadata.name, patch)
+                    await self._stop(job, pods.get(job.metadata.uid, []))
+
+    async def _stop(self, job: Job, pods: Sequence[Pod]) -> None:
+        """Cut the time of its pods short, which keeps them; where not all have begun, give them up.
+
+        The mark of the Job comes last: without it, whoever comes next tells its pods again.
+        """
+        mark = {"annotations": {CANCELLED: _moment()}}
+        patch: Written = {"metadata": mark, "spec": {"suspend": True}}
+        begun = [
+            pod for pod in pods if started_at(pod) is not None and pod.metadata.deletion_timestamp is None
+        ]
+        if len(begun) == len(pods) == width(job):
+            with contextlib.suppress(Forbidden, Invalid):
+                for pod in begun:
+                    if not has_ended(pod):
+                        short: Written = {"metadata": mark, "spec": {"activeDeadlineSeconds": 1}}
+                        await self._api.merge_patch(PODS, pod.metadata.name, short)
+                patch = {"metadata": mark}
+        await self._api.merge_patch(JOBS, job.metadata.name, patch)
 
     async def _renew(self) -> None:
         while True:

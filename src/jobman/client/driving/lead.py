@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 
 import msgspec
 
+from jobman.client.driving.story import MOST_TOLD, told
 from jobman.control import happenings as h
 from jobman.control.causes import Failure
 from jobman.control.conductor import Conductor
@@ -15,7 +16,7 @@ from jobman.control.keeping import job_state, replica_record, restore, task_reco
 from jobman.control.runs import Replica, Scope
 from jobman.control.states import State
 from jobman.control.store.records import JobRecord, ReplicaRecord, TaskRecord
-from jobman.engines.kubernetes.course import Course, ReplicaStands, TaskAt
+from jobman.engines.kubernetes.course import Course, Moment, ReplicaStands, TaskAt
 from jobman.engines.kubernetes.seen import LOST, Seen
 from jobman.plan.model import Plan
 
@@ -41,6 +42,8 @@ class Lead:
         self.plan = plan
         self._course = course
         self._words = {each.key: each.message for each in course.replicas if each.message}
+        self._story = list(course.story)
+        self._nodes: dict[str, tuple[str, ...]] = {}
         self.made: set[Address] = {(each.key, each.attempt) for each in course.replicas if each.made}
         """Attempts whose Jobs were certainly made."""
         if course.job:
@@ -77,6 +80,18 @@ class Lead:
             for request in self._conductor.take(waiting.popleft(), now):
                 if isinstance(request, h.Ask):
                     waiting.append(h.Granted(request.replica))
+            self._tell_the_story(now)
+
+    def _tell_the_story(self, now: float) -> None:
+        changes, self._conductor.changes = self._conductor.changes, []
+        for change in changes:
+            key = change.replica
+            try:
+                replica = self._conductor.replica(key)
+            except KeyError:
+                replica = None
+            self._story += told(change, replica, now, self._nodes.get(key, ()), self._words.get(key, ""))
+        del self._story[:-MOST_TOLD]
 
     def wish(self, wishes: Wishes, now: float) -> None:
         """Bring the job to what people want of it."""
@@ -100,6 +115,7 @@ class Lead:
 
     def _see(self, replica: Replica, attempt: int, seen: Seen, now: float) -> None:
         key = replica.key
+        self._nodes[key] = seen.nodes
         if seen.begun and replica.state is State.STARTING:
             self.tell(h.Started(key, attempt), now)
         if seen.passed_start and not replica.begun and replica.state is State.RUNNING:
@@ -107,11 +123,15 @@ class Lead:
         if seen.over:
             failure = None
             self._words.pop(key, None)
+            if seen.reason == "unhealthy":
+                self._story.append(Moment(now, "unhealthy", key, attempt, seen.message))
+                self._story.append(Moment(now, "stopping", key, attempt, "its check failed"))
             if seen.reason:
                 failure = Failure(seen.reason, seen.exit_code)
                 self._words[key] = seen.message[:_MOST_WORDS]
             self.tell(h.Ended(key, attempt, failure), now)
         elif _has_ready_check(replica) and seen.ready is not replica.ready:
+            self._story.append(Moment(now, "ready" if seen.ready else "not-ready", key, attempt))
             self.tell(h.BecameReady(key, attempt, seen.ready), now)
 
     # -- keeping ---------------------------------------------------------------------------------------------
@@ -129,16 +149,26 @@ class Lead:
             job=msgspec.to_builtins(job_state(conductor)),
             tasks=[_task(task_record(run, "")) for scope in _scopes(conductor.root) for run in scope.order],
             replicas=[self._replica(replica_record(each, "")) for each in conductor.root.walk()],
+            story=list(self._story),
         )
         known = {each.key for each in course.replicas}
         # Their numbers go on counting, although what is around them starts over.
         course.replicas += [
-            ReplicaStands(key=key, unit=_unit_of(key), index=_index_of(key), state="waiting", attempt=attempt)
+            ReplicaStands(
+                key=key, unit=_unit_of(key), index=_index_of(key), state=self._state_of(key), attempt=attempt
+            )
             for key, attempt in sorted(conductor.attempts.items())
             if key not in known
         ]
         self._course = course
         return course
+
+    def _state_of(self, key: str) -> str:
+        """Of a replica that is only counted now."""
+        try:
+            return str(self._conductor.state_of(key))
+        except KeyError:
+            return "waiting"  # What is around it is not under way.
 
     def _replica(self, record: ReplicaRecord) -> ReplicaStands:
         return ReplicaStands(

@@ -19,13 +19,14 @@ from jobman.control.api.events import events
 from jobman.control.api.jobs import jobs
 from jobman.control.api.logs import logs
 from jobman.control.api.service import service
+from jobman.control.api.sessions import sessions
 from jobman.control.api.states import states
 from jobman.control.api.tokens import tokens
 from jobman.control.api.usage import usage
 from jobman.control.refusals import Refusal
 from jobman.version import __version__
 
-RESOURCES = (jobs, logs, events, cluster, calendar, states, usage, service, tokens)
+RESOURCES = (jobs, logs, events, sessions, cluster, calendar, states, usage, service, tokens)
 ENDPOINTS = [endpoint for resource in RESOURCES for endpoint in resource.endpoints]
 
 

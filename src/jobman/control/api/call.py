@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from jobman.control.api.identity import Caller, Door, Tokens
 from jobman.control.api.measures import Measures
+from jobman.control.sessions import Sessions
 
 if TYPE_CHECKING:
     from jobman.control.director import Director
@@ -53,6 +54,7 @@ class Desk:
         self.farewell = True
         """Whether those who follow are told not to come back: a restart is none of their business."""
         self.description: Callable[[], bytes] = bytes
+        self.sessions = Sessions()
         self.lag_watch: asyncio.Future[None] | None = None
         self._stop = stop
         self._readers = ThreadPoolExecutor(_READERS, thread_name_prefix="read")

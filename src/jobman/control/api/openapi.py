@@ -32,6 +32,7 @@ _WORDS = {
     415: "The body is not JSON.",
     422: "The request is well formed, but what it asks for cannot be done.",
     500: "A fault of the service.",
+    502: "The cluster behind the service does not answer, or not as it should.",
     503: "Not now: the service is stopping, its store cannot be written, or another server leads.",
 }
 _PARTS = {
@@ -41,6 +42,7 @@ _PARTS = {
     "entry": "The name of a window of maintenance or of a reservation.",
     "queue": "The name of a queue.",
     "node": "The name of a node.",
+    "session": "The id of a session.",
 }
 
 

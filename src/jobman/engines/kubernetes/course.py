@@ -57,6 +57,16 @@ class ReplicaStands(msgspec.Struct, kw_only=True, omit_defaults=True):
     """Whether the Job of its attempt is known to have been made: it is not made again."""
 
 
+class Moment(msgspec.Struct, frozen=True, array_like=True):
+    """Something that happened to a replica; `kind` is a word of our events."""
+
+    at: float
+    kind: str
+    replica: str
+    attempt: int = 0
+    message: str = ""
+
+
 class Course(msgspec.Struct, kw_only=True, omit_defaults=True):
     """How far a job is."""
 
@@ -71,6 +81,8 @@ class Course(msgspec.Struct, kw_only=True, omit_defaults=True):
     """What is known of the job as a whole."""
     tasks: list[TaskAt] = []
     replicas: list[ReplicaStands] = []
+    story: list[Moment] = []
+    """What happened, the oldest first; of a long story the end."""
 
 
 class Driver(msgspec.Struct, frozen=True, kw_only=True):

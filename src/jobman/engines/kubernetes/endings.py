@@ -8,11 +8,14 @@ from datetime import UTC, datetime
 from typing import NamedTuple
 
 from jobman.engines.endings import signal_name, size_words
+from jobman.engines.kubernetes import names
 from jobman.engines.kubernetes.objects import Condition, ContainerStatus, Event, Pod, Terminated
 from jobman.engines.kubernetes.quantities import parse_quantity
 
 IGNORED, BEFORE = "jobman: ignored exit code ", "jobman: the hook before it ended with "
 """Last words of a container that only we understand; an exit code follows."""
+STOPPED = names.PREFIX + "cancelled"
+"""Annotation of a pod that was told to end: its time was cut short, so that what it wrote is kept."""
 SIGNALLED = 128
 """Runtimes tell of a signal by adding its number to this, as shells do."""
 
@@ -46,6 +49,7 @@ _CONTAINER_REASONS = {
     "RunContainerError": "launch-failed",
     "DeadlineExceeded": "timeout",
     "ContainerStatusUnknown": "node-lost",
+    "Unknown": "node-lost",
 }
 _PROBES = ("Liveness probe", "Startup probe")
 _RUNTIME_PARTS = "unable to start container process: "
@@ -80,6 +84,8 @@ def ending(pod: Pod, events: Iterable[Event] = ()) -> Ending:
     first = _first_failure(pod)
     ended = first[1] if first else None
     code = ended.exit_code if ended else None
+    if STOPPED in pod.metadata.annotations and pod.status.reason == "DeadlineExceeded":
+        return Ending(exit_code=0) if code is None else Ending("signal", code, _number(code))
     if taken := disruption(pod):
         reason, words = _DISRUPTIONS.get(taken.reason, ("preempted", taken.message))
         reason = _POD_REASONS.get(pod.status.reason, reason)
@@ -98,6 +104,8 @@ def _of_container(pod: Pod, status: ContainerStatus, ended: Terminated, events: 
     message = launch_words(ended.message) if reason == "launch-failed" else ""
     if reason == "out-of-memory":
         message = f"used more than {_memory_words(pod, status.name)} it was given"
+    elif reason == "node-lost":
+        message = "its node does not know what became of it"
     if ended.message.startswith(BEFORE):
         message = "its hook `before` failed"
     if pod.status.reason == "Evicted":

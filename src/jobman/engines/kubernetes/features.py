@@ -14,6 +14,7 @@ _ELSEWHERE = "for that engine only; not looked at here"
 _DRIVEN = "driven by `jobman run`, which starts and stops each Job in turn; `submit` refuses it"
 _SHELL = "by a shell around the command, which the image must have"
 _OWN_PODS = "every copy is a pod of its own; that all or none of them start is likely, not certain"
+_LAST = "where the last replica meets the goal after others failed, jobman calls the failed Job a success"
 _WHOLE = "nothing else of jobman's comes to the node; other pods may"
 
 _DOCUMENT: dict[str, Support] = {
@@ -89,15 +90,15 @@ _POLICIES: dict[str, Support] = {
     "retries.delay": emulated("the cluster's own waits, where they are not shorter"),
     "retries.on": native("exit codes, and the reasons a Job can tell apart"),
     "parallelism": native(),
-    "completions": native("a success policy"),
+    "completions": native(f"a success policy; {_LAST}"),
     "max_failed": emulated("the Job gives up when more failed; when fewer did, jobman calls it a success"),
     "on_failure.retry": native(),
     "on_failure.ignore": emulated(f"exit codes only, {_SHELL}"),
     "on_failure.fail-task": native(),
     "on_failure.fail-job": native("of a job with one task; nothing stops the others of several"),
     "on_failure.restart-group": emulated(_DRIVEN),
-    "success": native(),
-    "restart.on-failure": native(),
+    "success": native(_LAST),
+    "restart.on-failure": native("`JOBMAN_ATTEMPT` needs a shell"),
     "restart.always": emulated(_DRIVEN),
     "replace.failed": native(),
     "replace.terminating": refused(

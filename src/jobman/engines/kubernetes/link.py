@@ -194,6 +194,8 @@ class Link:
                 encoded = [(name.encode(), value.encode()) for name, value in asked]
                 timeout = httpx.Timeout(ANSWER_SECONDS, connect=CONNECT_SECONDS)
                 request = client.build_request("GET", url, headers=encoded, timeout=timeout)
+                if self._guard is not None:
+                    _guarded(request, self._guard)  # whoever enters a pod can change it
                 answer = await client.send(request, stream=True)
                 if answer.status_code == httpx.codes.SWITCHING_PROTOCOLS:
                     return Upgraded(client, answer, self._explained)

@@ -22,10 +22,11 @@ from jobman.engines.kubernetes.indexes import replica_of
 from jobman.engines.kubernetes.objects import Event, Job, Pod
 from jobman.engines.kubernetes.pods import MAIN
 from jobman.engines.kubernetes.states import FINAL
+from jobman.engines.kubernetes.underway import DrivenJob
 from jobman.plan.model import PlanError
 
 _RANKS = ("submitted", "released", "gate-opened", "", "started", "ready", "not-ready", "held", "cancelling")
-_LAST_RANKS = ("unhealthy", "stopping", "retrying", "failed", "succeeded", "cancelled", "skipped")
+_LAST_RANKS = ("unhealthy", "stopping", "retrying", "failed", "succeeded", "cancelled")
 _ORDER = {kind: number for number, kind in enumerate((*_RANKS, *_LAST_RANKS))}
 _FIRST = ("submitted", "released", "gate-opened")
 # What is told of a pod that is gone, and can be told in our own words.
@@ -58,9 +59,28 @@ class Happening(msgspec.Struct, frozen=True, kw_only=True):
 def happenings(job: FoundJob, events: Iterable[Event]) -> list[Happening]:
     """Everything that is still known, the oldest first."""
     told = list(_told(job, events))
+    if isinstance(job, DrivenJob) and job.course.story:
+        return _as_driven(job, told)
     stops = {each.replica or "": each.at for each in told if each.kind == "stopping"}
     found = [*_milestones(job, stops), *told]
     return sorted(found, key=lambda each: each.place)
+
+
+def _as_driven(job: DrivenJob, told: Iterable[Happening]) -> list[Happening]:
+    """Whoever drives a job puts down what happens to it, and in which order."""
+    story = [
+        Happening(at=one.at, kind=one.kind, message=one.message, replica=one.replica, attempt=one.attempt)
+        for one in job.course.story
+    ]
+    acts = [Happening(at=act.at, kind=act.kind, message=act.message) for act in job.acts]
+    acts.insert(0, Happening(at=job.submitted_at, kind="submitted", message=f"by {job.owner}"))
+    if (asked := job.cancelled_at) is not None:
+        acts.append(Happening(at=asked, kind="cancelling"))
+    own = [each for each in told if each.kind not in _OF_GONE_PODS.values()]
+    if job.ended_at is not None:
+        message = "" if job.state == "cancelled" else job.reason
+        story.append(Happening(at=job.ended_at, kind=f"job-{job.state}", message=message))
+    return sorted([*acts, *own, *story], key=lambda each: each.at)
 
 
 def _milestones(job: FoundJob, stops: Mapping[str, float]) -> Iterator[Happening]:
@@ -93,11 +113,6 @@ def _of_replica(job: FoundJob, replica: ReplicaAt, stops: Mapping[str, float]) -
         ends = [attempt.ended_at for attempt in stands.attempts if attempt.ended_at is not None]
         known = [*ends, stops.get(replica.key, 0.0), job.cancelled_at or 0.0]
         yield Happening(at=max(known) or job.ended_at or 0.0, kind="cancelled", replica=replica.key)
-    if stands.state == "skipped":
-        at = job.ended_at or job.submitted_at
-        yield Happening(
-            at=at, kind="skipped", message="what it waits for will not happen", replica=replica.key
-        )
 
 
 def _of_group(replica: ReplicaAt, inside: Sequence[Happening]) -> Iterator[Happening]:

@@ -58,11 +58,15 @@ def displaced(written: Any, given: Any) -> Any:
     if isinstance(written, dict) and isinstance(given, Mapping):
         return {**written, **{key: displaced(written.get(key), value) for key, value in given.items()}}
     if _is_named(written) and _is_named(given):
-        found = {item["name"]: item for item in written}
-        return list(
-            {**found, **{item["name"]: displaced(found.get(item["name"]), item) for item in given}}.values()
-        )
+        found = {_known_by(item): item for item in written}
+        laid = {_known_by(item): displaced(found.get(_known_by(item)), item) for item in given}
+        return list({**found, **laid}.values())
     return given
+
+
+def _known_by(item: Mapping[str, Any]) -> tuple[Any, ...]:
+    """A volume may be mounted at several places."""
+    return item["name"], item.get("mountPath")
 
 
 def _is_named(value: Any) -> bool:

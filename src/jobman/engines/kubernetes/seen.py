@@ -10,7 +10,7 @@ import msgspec
 from jobman.engines.kubernetes import names
 from jobman.engines.kubernetes.attempts import index_of
 from jobman.engines.kubernetes.copies import CANCELLED, joined
-from jobman.engines.kubernetes.endings import SIGNALLED, started_at
+from jobman.engines.kubernetes.endings import SIGNALLED, ending, started_at
 from jobman.engines.kubernetes.endings import is_over as has_ended
 from jobman.engines.kubernetes.indexes import condition, is_over, pods_of, width
 from jobman.engines.kubernetes.objects import Event, Job, Pod
@@ -36,6 +36,7 @@ class Seen(msgspec.Struct, frozen=True, kw_only=True):
     """One of jobman.spec.failures.REASONS."""
     exit_code: int | None = None
     message: str = ""
+    nodes: tuple[str, ...] = ()
 
 
 def seen(jobs: Sequence[Job], pods: Iterable[Pod], events: Iterable[Event] = ()) -> Seen:
@@ -43,8 +44,9 @@ def seen(jobs: Sequence[Job], pods: Iterable[Pod], events: Iterable[Event] = ())
     own = {job.metadata.name: pods_of(job, pods) for job in jobs}
     over = all(is_at_rest(job, own[job.metadata.name]) for job in jobs)
     failed = [job for job in jobs if condition(job, "Failed", "FailureTarget")]
+    nodes = tuple(dict.fromkeys(pod.spec.node_name for each in own.values() for pod in each))
     if over and all(condition(job, "Complete") for job in jobs):
-        return Seen(begun=True, passed_start=True, over=True, exit_code=0)
+        return Seen(begun=True, passed_start=True, over=True, exit_code=0, nodes=nodes)
     found = Seen(
         begun=all(_each(job, own[job.metadata.name], _has_begun) for job in jobs),
         passed_start=all(_each(job, own[job.metadata.name], _has_passed_start) for job in jobs),
@@ -52,6 +54,7 @@ def seen(jobs: Sequence[Job], pods: Iterable[Pod], events: Iterable[Event] = ())
         failing=bool(failed),
         halted=all(is_over(job) or CANCELLED in job.metadata.annotations for job in jobs),
         over=over,
+        nodes=nodes,
     )
     return _with_failure(found, jobs, failed, own, list(events)) if over else found
 
@@ -72,6 +75,8 @@ def is_at_rest(job: Job, pods: Iterable[Pod]) -> bool:
 def _with_failure(
     found: Seen, jobs: Sequence[Job], failed: list[Job], own: dict[str, list[Pod]], events: list[Event]
 ) -> Seen:
+    if all(CANCELLED in job.metadata.annotations for job in jobs):
+        return _as_stopped(found, [pod for pods in own.values() for pod in pods])
     stands = [standing(job, own[job.metadata.name], events) for job in jobs]
     replica = joined([one for each in stands for one in each.replicas.values()])
     reason, code, message = replica.reason, replica.exit_code, replica.message
@@ -79,6 +84,15 @@ def _with_failure(
         # Nobody kept the pod; the Job has written down which of its rules was meant.
         reason, code, message = _as_the_job_says(failed[0])
     return msgspec.structs.replace(found, reason=reason or "signal", exit_code=code or None, message=message)
+
+
+def _as_stopped(found: Seen, pods: Sequence[Pod]) -> Seen:
+    """What was told to stop may have ended well; of pods that went with it nobody knows."""
+    ends = [ending(pod) for pod in pods]
+    bad = next((end for end in ends if end.reason), None)
+    if bad is None:
+        return msgspec.structs.replace(found, reason="" if ends else "signal", exit_code=0 if ends else None)
+    return msgspec.structs.replace(found, reason=bad.reason, exit_code=bad.exit_code, message=bad.message)
 
 
 def _as_the_job_says(job: Job) -> tuple[str, int | None, str]:

@@ -6,6 +6,7 @@ Both are messages over a WebSocket whose first byte says which channel they belo
 from __future__ import annotations
 
 import asyncio
+import re
 from collections import deque
 from contextlib import suppress
 from typing import Literal
@@ -41,8 +42,27 @@ _PING_SECONDS = 25.0
 """Those in between who forget silent connections do so after a minute, or later."""
 _AT_ONCE = 32 * 1024
 _CLOSE_SECONDS = 2.0
+_KIND = "kubernetes:"
 _NORMAL = (1000).to_bytes(2)
+_TROUBLES = (
+    (re.compile(r"unable to start container process: (.*?)(: unknown)?\s*$", re.DOTALL), r"\1"),
+    (
+        re.compile(r"forwarding port (\d+) .*connection refused", re.DOTALL),
+        r"nobody listens at port \1 there",
+    ),
+)
 _OUTPUTS: dict[int, Literal["stdout", "stderr"]] = {_STDOUT: "stdout", _STDERR: "stderr"}
+
+
+def container_of(namespace: str, pod: str) -> str:
+    """How `connect` is told of a pod."""
+    return f"{_KIND}{namespace}/{pod}"
+
+
+def pod_of(container: str) -> tuple[str, str]:
+    """The namespace and the name of a pod, of which `connect` was told."""
+    namespace, _, pod = container.removeprefix(_KIND).partition("/")
+    return namespace, pod
 
 
 async def enter_pod(api: Api, namespace: str, pod: str, entry: Entry) -> Passage:
@@ -185,13 +205,13 @@ class PortStream(_Stream):
             if channel == _DATA and data:
                 return Piece("stdout", data)
             if channel == _TROUBLE and data:
-                self.trouble += data.decode(errors="replace")
+                self.trouble = _in_short(self.trouble + data.decode(errors="replace"))
         if not self.trouble:
             self.exit_code = 0
         return None
 
     async def end_input(self) -> None:
-        """This protocol has no word for it: the connection stays until the other side ends it, or we leave."""
+        """This protocol has no word for it: the connection stays until one side ends all of it."""
 
     async def resize(self, rows: int, columns: int) -> None:
         """A port has no size."""
@@ -209,5 +229,12 @@ def _outcome(data: bytes) -> tuple[int | None, str]:
     codes = [cause.message for cause in causes if cause.reason == "ExitCode"]
     if codes and codes[0].isdecimal():
         return int(codes[0]), ""
-    return None, status.message or status.reason or "it failed without a word"
+    return None, _in_short(status.message or status.reason or "it failed without a word")
 
+
+def _in_short(words: str) -> str:
+    """What the innermost of those who took part said, without what each of the others put around it."""
+    for known, short in _TROUBLES:
+        if match := known.search(words):
+            return match.expand(short)
+    return words.strip()

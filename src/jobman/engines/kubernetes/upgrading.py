@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+import anyio
 import httpcore
 import httpx
 
@@ -16,8 +17,12 @@ _BROKEN = (
     httpcore.ProtocolError,
     httpcore.TimeoutException,
     httpx.RequestError,
+    anyio.EndOfStream,
+    anyio.BrokenResourceError,
+    anyio.ClosedResourceError,
     OSError,
 )
+"""What lies below httpx does not put all of its errors into its own words."""
 
 
 class Upgraded:

@@ -37,6 +37,7 @@ class Wire(httpx.AsyncBaseTransport):
         self._options = options
         self._all: set[_Connection] = set()
         self._idle: list[_Connection] = []
+        self._closed = False
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         """The head of the answer, and its body as it comes; errors are httpx's."""
@@ -56,6 +57,7 @@ class Wire(httpx.AsyncBaseTransport):
 
     async def aclose(self) -> None:
         """Break off what goes on."""
+        self._closed = True
         connections = list(self._all)
         for connection in connections:
             connection.abort()
@@ -64,7 +66,7 @@ class Wire(httpx.AsyncBaseTransport):
 
     def give_back(self, connection: _Connection) -> None:
         """After an answer was read, or nobody wants the rest of it."""
-        if connection.is_reusable and len(self._idle) < MOST_IDLE:
+        if connection.is_reusable and len(self._idle) < MOST_IDLE and not self._closed:
             connection.idle_since = asyncio.get_running_loop().time()
             self._idle.append(connection)
         else:

@@ -1,4 +1,4 @@
-"""A managed engine over a real cluster, in a thread of its own, orders for it, and ways to wait for its reports."""
+"""A managed engine over a real cluster in a thread of its own, orders for it, and ways to hear of them."""
 
 from __future__ import annotations
 
@@ -37,13 +37,26 @@ Found = TypeVar("Found")
 class Ground:
     """An engine that is alive, and what it reported."""
 
-    def __init__(self, folder: Path, namespace: str, *, lost_after: float = 300.0, **limits: float) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        namespace: str,
+        *,
+        lost_after: float = 300.0,
+        pool: Pool | None = None,
+        **limits: float,
+    ) -> None:
         self.folder = folder
         self.namespace = namespace
-        self.pool = Pool()
+        self.pool = pool or Pool()
         self.limits = limits
         self.lost_after = lost_after
-        self.target = ManagedTarget(namespace=namespace, service=f"test-{namespace}", default_image=image())
+        self.target = ManagedTarget(
+            namespace=namespace,
+            service=f"test-{namespace}",
+            default_image=image(),
+            tolerations=self.pool.tolerations,
+        )
         self.reports: list[base.News] = []
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
@@ -90,7 +103,9 @@ class Ground:
 
     # -- orders ----------------------------------------------------------------------------------------
 
-    def order(self, document: str, task: str = "", *, nodes: tuple[str, ...] = NODES[:1], **given: Any) -> base.Order:
+    def order(
+        self, document: str, task: str = "", *, nodes: tuple[str, ...] = NODES[:1], **given: Any
+    ) -> base.Order:
         """An order for the first replica of the first task of a document, with a copy on each of `nodes`."""
         plan = loads(document).plan()
         unit = next(each for each in plan.units if each.kind == "task" and task in ("", each.id))
@@ -162,7 +177,9 @@ class Ground:
 
     def pods(self, order: base.Order) -> list[Mapping[str, Any]]:
         selector = f"jobman.io/job={order.job}"
-        items: list[Mapping[str, Any]] = kubectl_json("get", "pods", "-n", self.namespace, "-l", selector)["items"]
+        items: list[Mapping[str, Any]] = kubectl_json("get", "pods", "-n", self.namespace, "-l", selector)[
+            "items"
+        ]
         return items
 
     def objects(self) -> list[str]:

@@ -43,7 +43,7 @@ def a_pod(
     deleted: int | None = None,
     taken_by: str = "",
 ) -> Pod:
-    """A pod that waits, runs since `started`, or ended with `code`, and whose deletion was asked for at `deleted`."""
+    """A pod that waits, runs since `started` or ended with `code`; `deleted` is when that was asked for."""
     state = ContainerState()
     phase = "Pending"
     if started is not None:
@@ -73,6 +73,7 @@ def decided(scene: Scene) -> Scene:
     return scene if scene.stop else scene._replace(stop=reason_to_stop(scene))
 
 
+GONE = "a pod of it is gone, and nobody knows how it ended"
 RUNS = a_pod(started=0)
 GATED = a_pod(gated=True)
 
@@ -106,8 +107,12 @@ def test_what_comes_next(scene: Scene, step: Step) -> None:
     [
         (a_scene(RUNS), None, ""),
         (a_scene(GATED, GATED), None, ""),
-        (a_scene(RUNS, copies=2), "node-lost", "a pod of it is gone, and nobody knows how it ended"),
-        (a_scene(GATED, copies=2, released=True), "node-lost", "a pod of it is gone, and nobody knows how it ended"),
+        (a_scene(RUNS, copies=2), "node-lost", GONE),
+        (
+            a_scene(GATED, copies=2, released=True),
+            "node-lost",
+            GONE,
+        ),
         (a_scene(GATED, copies=2), None, ""),
         (a_scene(RUNS, a_pod(gated=True, deleted=5)), "preempted", "somebody else deleted its pod"),
         (a_scene(a_pod(gated=True, deleted=5)), "preempted", "somebody else deleted its pod"),
@@ -152,6 +157,16 @@ def test_a_pod_that_succeeded_and_was_deleted_long_after_has_succeeded() -> None
     assert (next_step(scene), verdict(scene).reason) == (Step.CONCLUDE, "")
 
 
+@pytest.mark.parametrize("said", ["Unknown", "ContainerStatusUnknown"])
+def test_what_a_node_that_restarted_says_of_its_containers_is_no_failure_of_theirs(said: str) -> None:
+    pod = a_pod(started=0, code=255, ended=12)
+    ended = pod.status.container_statuses[0].state.terminated
+    assert ended is not None
+    ended.reason = said
+    end = verdict(decided(a_scene(pod)))
+    assert (end.reason, end.message) == ("node-lost", "its node does not know what became of it")
+
+
 def test_what_succeeded_before_its_node_was_lost_has_succeeded() -> None:
     scene = decided(a_scene(a_pod(started=0, code=0, ended=12), lost={0: "its node is gone"}))
     assert (scene.stop, verdict(scene).reason) == (None, "")
@@ -180,8 +195,8 @@ def test_a_pod_that_can_never_start_says_why() -> None:
 
 def test_the_scheduler_says_why_a_pod_has_no_node() -> None:
     pod = a_pod(node="")
-    pod.status.conditions = [Condition(type="PodScheduled", status="False", message="0/2 nodes are available")]
-    assert course.unbound(pod) == "0/2 nodes are available"
+    pod.status.conditions = [Condition(type="PodScheduled", status="False", message="no node is free")]
+    assert course.unbound(pod) == "no node is free"
     assert course.unbound(RUNS) == ""
 
 
@@ -353,7 +368,9 @@ class World:
         end = verdict(self.scene)
         if not end.reason and self.scene.stop != Stop(""):
             assert len(self.there) == self.copies or self.vanished
-            assert all(pod.succeeded_by_itself for pod in self.there.values()), "not all succeeded by themselves"
+            assert all(pod.succeeded_by_itself for pod in self.there.values()), (
+                "one did not succeed by itself"
+            )
         if self.scene.stop != Stop(""):
             assert bool(end.reason) is not all(
                 course.endings.ending(pod).reason == "" and not course.was_taken_away(pod)

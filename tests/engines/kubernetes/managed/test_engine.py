@@ -226,7 +226,9 @@ def test_a_pod_that_is_taken_away_with_force_is_lost_and_never_made_again(ground
 
 
 def test_a_cluster_that_refuses_pods_is_quoted(ground: Ground) -> None:
-    quota = '{"apiVersion":"v1","kind":"ResourceQuota","metadata":{"name":"none"},"spec":{"hard":{"pods":"1"}}}'
+    quota = (
+        '{"apiVersion":"v1","kind":"ResourceQuota","metadata":{"name":"none"},"spec":{"hard":{"pods":"1"}}}'
+    )
     kubectl("create", "-n", ground.namespace, "-f", "-", stdin=quota)
     order = ground.shell("true", copies=2)
     over = ground.run(order)

@@ -77,8 +77,7 @@ def containerfile() -> str:
 FROM python:3.12-slim
 
 ARG JOBMAN="jobman[postgres,kubernetes]=={__version__}"
-RUN pip install --no-cache-dir --no-compile --root-user-action=ignore "$JOBMAN" \\
- && python -m compileall -q "$(python -c 'import jobman; print(jobman.__path__[0])')" \\
+RUN pip install --no-cache-dir --root-user-action=ignore "$JOBMAN" \\
  && groupadd --gid {user} jobman \\
  && useradd --uid {user} --gid {user} --home-dir {server.HOME} --create-home --shell /usr/sbin/nologin jobman
 

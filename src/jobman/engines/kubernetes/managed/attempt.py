@@ -11,6 +11,7 @@ from jobman.engines.kubernetes import endings
 from jobman.engines.kubernetes.managed.collecting import Collector
 from jobman.engines.kubernetes.managed.course import Scene, Stop, has_started
 from jobman.engines.kubernetes.objects import Pod
+from jobman.engines.kubernetes.streams import container_of
 
 
 class Attempt:
@@ -34,7 +35,7 @@ class Attempt:
         self.extra = order.extra
         self.trials = 0
         """How often in a row the cluster could not be asked."""
-        self.is_told = False
+        self.is_told = order.has_begun
         """Whether it was said to run."""
         self.is_over = False
         self.passed_start = False
@@ -101,7 +102,7 @@ class Attempt:
                 node=pod.spec.node_name,
                 pid=0,
                 cwd="",
-                container=pod.metadata.name,
+                container=container_of(pod.metadata.namespace, pod.metadata.name),
             )
             for copy, pod in sorted(self.pods.items())
             if has_started(pod) and not endings.is_over(pod)

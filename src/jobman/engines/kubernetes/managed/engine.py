@@ -20,6 +20,7 @@ from shutil import rmtree
 from typing import Any
 
 from jobman.engines import base
+from jobman.engines.entering import Entry, Passage
 from jobman.engines.kubernetes.api import Api
 from jobman.engines.kubernetes.errors import KubernetesError
 from jobman.engines.kubernetes.kinds import JOBS, NETWORK_POLICIES, PODS, SERVICES
@@ -31,6 +32,7 @@ from jobman.engines.kubernetes.managed.runner import Limits, Runner
 from jobman.engines.kubernetes.managed.survey import Survey
 from jobman.engines.kubernetes.managed.target import ManagedTarget
 from jobman.engines.kubernetes.objects import Job, Kept, Pod
+from jobman.engines.kubernetes.streams import enter_pod, pod_of
 from jobman.plan.model import Plan, Unit
 from jobman.plan.nodes import ClusterNode
 
@@ -55,6 +57,7 @@ class ManagedEngine:
         self._live: set[str] = set()
         """Jobs of which something was launched, and which are not over."""
         self._connected: set[str] = set()
+        self._has_recovered = False
         self._report: Callable[[base.News], None] = lambda _news: None
         self._by_attempt: dict[str, set[Place]] = {}
         """Where the pods of our Jobs are, by the name of the Job."""
@@ -119,6 +122,10 @@ class ManagedEngine:
     def copies(self, job: str) -> Sequence[base.CopyInfo]:
         return [info for each in self._runner.of_job(job) for info in each.infos()]
 
+    async def enter(self, copy: base.CopyInfo, entry: Entry) -> Passage:
+        """A way into a pod, through its API server."""
+        return await enter_pod(self._api, *pod_of(copy.container or ""), entry)
+
     # -- life --------------------------------------------------------------------------------------
 
     async def start(self, report: Callable[[base.News], None]) -> None:
@@ -144,6 +151,7 @@ class ManagedEngine:
             self._take_up(order, is_new=False)
         # Nothing may be planned on nodes nobody has looked at; what of their use is ours is known by now.
         self._report(self._survey.all_seen())
+        self._has_recovered = True
         self._sweep_away()
 
     def _take_up(self, order: base.Order, *, is_new: bool) -> None:
@@ -234,6 +242,11 @@ class ManagedEngine:
         for job in jobs - self._live - {""}:
             self._remove_shared(job)
 
+    def _remove_stray(self, name: str) -> None:
+        """Remove what appears and is nobody's: the last word of a server that does not lead any more."""
+        if self._has_recovered and name:
+            self._remove(name)
+
     def _remove_shared(self, job: str) -> None:
         service = self._target.service
         self._insist(f"cleaning after {job}", lambda: cleaning.remove_shared(self._api, job, service))
@@ -269,6 +282,8 @@ class ManagedEngine:
         if self._is_ours(pod):
             self._index(pod, is_there=now is not None)
             attempt = self._runner.named(_attempt_of(pod))
+            if attempt is None and before is None:
+                self._remove_stray(_attempt_of(pod))
         self._survey.pod_changed(before, now, is_ours=attempt is not None)
         if attempt is not None and not attempt.is_over:
             copy = pod.metadata.labels.get(names.COPY, "")
@@ -286,6 +301,8 @@ class ManagedEngine:
         job = now or before
         assert job is not None
         attempt = self._runner.named(job.metadata.name)
+        if attempt is None and before is None:
+            self._remove_stray(job.metadata.name)
         if attempt is None or attempt.is_over:
             return
         if now is None or now.metadata.deletion_timestamp is not None:

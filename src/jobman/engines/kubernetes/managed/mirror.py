@@ -69,8 +69,12 @@ class Mirror(Generic[T]):
                 self._version = ""
             except KubernetesError as error:
                 log.warning("cannot follow %s: %s", self._kind.plural, error)
-                await asyncio.sleep(pause)
-                pause = min(_LONGEST_PAUSE, pause * 2)
+            except Exception:
+                # Something of the cluster is not as anybody thought; what else there is must still be seen.
+                log.exception("cannot follow %s", self._kind.plural)
+                self._version = ""
+            await asyncio.sleep(pause)
+            pause = min(_LONGEST_PAUSE, pause * 2)
 
     def _take(self, change: Change[T]) -> None:
         item = change.object

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Collection, Coroutine, Iterator
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -42,6 +42,8 @@ WORKERS = 16
 _PASSING = (Unreachable, TooMany, ServerFault, Unauthorized, Expired, Conflict)
 """What a cluster says that will think otherwise in a while."""
 _PAUSE, _LONGEST_PAUSE = 0.2, 10.0
+_AGAIN = 1.0
+"""Seconds after which output is followed anew whose stream ended before its container."""
 
 
 class Ground(Protocol):
@@ -86,6 +88,8 @@ class Runner:
         self._busy: set[base.Address] = set()
         self._tasks: set[asyncio.Task[Any]] = set()
         self._following = asyncio.Semaphore(FOLLOWED)
+        self._last_bound = 0.0
+        """When the cluster last found a node for anything of ours."""
 
     # -- life ----------------------------------------------------------------------------------------
 
@@ -135,6 +139,9 @@ class Runner:
     def see(self, attempt: Attempt, copy: int, pod: Pod | None) -> None:
         """A pod is as it is said here, or gone."""
         if pod is not None:
+            before = attempt.pods.get(copy)
+            if pod.spec.node_name and (before is None or not before.spec.node_name):
+                self._last_bound = time.time()
             attempt.pods[copy] = pod
         elif attempt.pods.pop(copy, None) is not None:
             attempt.created.discard(copy)
@@ -150,10 +157,11 @@ class Runner:
         attempt.extra = seconds
         self._set_timer(attempt)
 
-    def look_again(self) -> None:
+    def look_again(self, nodes: Collection[str]) -> None:
         """Something has become of nodes: look at everything that is there."""
         for attempt in self.attempts.values():
-            self.mark(attempt)
+            if any(slot.node in nodes for slot in attempt.order.allocation.slots):
+                self.mark(attempt)
 
     def mark(self, attempt: Attempt) -> None:
         """Let somebody look at an attempt."""
@@ -211,7 +219,7 @@ class Runner:
         match step:
             case Step.MAKE if attempt.missing:
                 await self._releaser.make(attempt)
-            case Step.RELEASE if (words := self._closed(attempt)):
+            case Step.RELEASE if words := self._closed(attempt):
                 # One copy would run without the other.
                 self.stop(attempt, Stop("preempted", words))
             case Step.RELEASE:
@@ -264,8 +272,13 @@ class Runner:
             duration = attempt.order.unit.duration
             started = attempt.started_at()
             return None if duration is None or started is None else started + duration + attempt.extra
-        is_bound = attempt.is_complete and all(pod.spec.node_name for pod in attempt.pods.values())
-        return attempt.patience + (self._limits.start if is_bound else self._limits.bind)
+        unbound = [pod for pod in attempt.pods.values() if not pod.spec.node_name]
+        if attempt.is_complete and not unbound:
+            return attempt.patience + self._limits.start
+        # Thousands take their time: who is only not their turn yet waits for as long as others get theirs.
+        in_turn = attempt.is_complete and not any(map(course.unbound, unbound))
+        since = max(attempt.patience, self._last_bound) if in_turn else attempt.patience
+        return since + self._limits.bind
 
     def _too_late(self, attempt: Attempt) -> Stop | None:
         due = self._due(attempt)
@@ -325,22 +338,38 @@ class Runner:
         collector = attempt.collectors[copy] = Collector(self._api, pod.metadata.name, MAIN, path)
         collector.prepare()
         if not is_over(pod):
-            attempt.following[copy] = self.spawn(self._follow(collector))
+            attempt.following[copy] = self.spawn(self._follow(attempt, copy, collector))
 
-    async def _follow(self, collector: Collector) -> None:
+    async def _follow(self, attempt: Attempt, copy: int, collector: Collector) -> None:
+        """Follow output to its end: a stream ends before its container where a kubelet is restarted."""
         async with self._following:
-            await collector.follow()
+            while True:
+                await collector.follow()
+                pod = attempt.pods.get(copy)
+                if pod is None or is_over(pod):
+                    return
+                await asyncio.sleep(_AGAIN)
 
     async def _conclude(self, attempt: Attempt) -> None:
         """Bring the rest of the output, then say how it ended."""
+        try:
+            end = await self._ending(attempt)
+        except Exception:
+            # Whatever went wrong, an attempt that is over must be said to be.
+            log.exception("the end of attempt %s", attempt.address)
+            attempt.is_concluding = False
+            self._later(attempt, _LONGEST_PAUSE)
+        else:
+            self._finish(attempt, end)
+
+    async def _ending(self, attempt: Attempt) -> Ending:
         for following in attempt.following.values():
             following.cancel()
         await asyncio.gather(*attempt.following.values(), return_exceptions=True)
         scene = self._scene(attempt)
         reachable = [each for copy, each in attempt.collectors.items() if copy not in scene.lost]
         await asyncio.gather(*(each.complete() for each in reachable))
-        end = course.verdict(scene, await self._events(attempt))
-        self._finish(attempt, end)
+        return course.verdict(scene, await self._events(attempt))
 
     async def _events(self, attempt: Attempt) -> list[Event]:
         """What the cluster says of pods that were stopped for their checks."""
@@ -372,6 +401,9 @@ class Runner:
             outputs=attempt.outputs(ended=True),
             notes=tuple(dict.fromkeys(lost)),
         )
+        if end.reason == "unhealthy":
+            # The node has acted on it already; who follows the job hears of the check first.
+            self.report(base.Unhealthy(**_named(attempt), at=over.at, message=end.message))
         failpoint("release.before-over")
         attempt.is_over = True
         if attempt.timer is not None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 import msgspec
 
@@ -22,6 +22,8 @@ from jobman.plan.nodes import ClusterNode
 
 _TOGETHER = 0.1
 """Seconds for which news are gathered: pods come and go in crowds."""
+LookAgain = Callable[[Collection[str]], None]
+"""Told the names of nodes that are not what they were."""
 LOST = 300.0
 """Seconds after which what runs on a node that does not answer is given up."""
 
@@ -41,6 +43,8 @@ class Survey:
         self._foreign = Foreign(lambda resource: nodes.kind_of(resource, pool))
         self._told: dict[str, base.NodeSeen] = {}
         self._changed: set[str] = set()
+        self._renewed: set[str] = set()
+        """Of those, the nodes that changed themselves, and not only what others use of them."""
         self._wake = asyncio.Event()
         self._runtimes = Mirror(api, RUNTIME_CLASSES, lambda _before, _now: None)
 
@@ -59,6 +63,7 @@ class Survey:
         if now is not None and self._pool.has(now):
             self._known[name] = nodes.grown(self._known.get(name), nodes.described(now, self._pool))
         if name in self._known:
+            self._renewed.add(name)
             self._touch({name})
 
     def pod_changed(self, before: Pod | None, now: Pod | None, *, is_ours: bool) -> None:
@@ -78,11 +83,11 @@ class Survey:
 
     # -- what it tells -------------------------------------------------------------------------------
 
-    async def follow(self, report: Callable[[base.News], None], look_again: Callable[[], None]) -> None:
+    async def follow(self, report: Callable[[base.News], None], look_again: LookAgain) -> None:
         """Follow the nodes for ever, and tell what is new of them."""
         await asyncio.gather(self._mirror.follow(), self._runtimes.follow(), self._tell(report, look_again))
 
-    async def _tell(self, report: Callable[[base.News], None], look_again: Callable[[], None]) -> None:
+    async def _tell(self, report: Callable[[base.News], None], look_again: LookAgain) -> None:
         self._changed |= self._known.keys()
         while True:
             self._wake.clear()
@@ -92,8 +97,9 @@ class Survey:
             if fresh:
                 self._told |= {each.node.name: each for each in fresh}
                 report(base.NodesChanged(fresh))
-            if changed:
-                look_again()
+            if self._renewed:
+                renewed, self._renewed = self._renewed, set()
+                look_again(renewed)
             await self._pause()
 
     async def _pause(self) -> None:
@@ -102,7 +108,8 @@ class Survey:
         try:
             await asyncio.wait_for(self._wake.wait(), wait)
         except TimeoutError:
-            self._changed |= self._known.keys()
+            self._renewed |= self._known.keys()
+            self._changed |= self._renewed
         await asyncio.sleep(_TOGETHER)
 
     def _due(self, name: str) -> float | None:
