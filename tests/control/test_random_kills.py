@@ -94,10 +94,16 @@ def kill_again_and_again(service: ClusterService, dice: random.Random) -> int:
     while time.monotonic() < deadline:
         service.kill()
         kills += 1
-        killer = threading.Timer(dice.uniform(0.0, 6.0), lambda: service.process and service.process.kill())
+        killer = threading.Timer(dice.uniform(0.0, 6.0), _end, [service])
         killer.start()
         service.start()
         killer.join()
     if service.is_dead:
         service.start()
     return kills
+
+
+def _end(service: ClusterService) -> None:
+    """kill -9, and leave it to others to notice."""
+    assert service.process is not None
+    service.process.kill()

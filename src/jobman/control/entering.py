@@ -39,6 +39,8 @@ class Session(Body, kw_only=True):
     replica: str
     attempt: int
     copy: int
+    inputs: int = 0
+    """The number of the last input that was taken; one that was not has to be sent again."""
 
 
 class SessionInput(Body, omit_defaults=True, forbid_unknown_fields=True, kw_only=True):

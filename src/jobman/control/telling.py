@@ -31,7 +31,7 @@ def words_for(change: Change, replica: Replica | None, job: LiveJob) -> str:
         case State.STOPPING:
             return why_stopping(replica)
         case State.RESTING:
-            return f"{_end_of(change, attempt)}; it is tried again{_when(replica)}"
+            return f"{_end_of(change, attempt)}; it is tried again{when_again(replica)}"
         case State.FAILED:
             return _end_of(change, attempt)
         case State.SUCCEEDED if change.reason:
@@ -64,7 +64,8 @@ def why_stopping(replica: Replica | None) -> str:
     }.get(why or "", "it is no longer wanted")
 
 
-def _when(replica: Replica | None) -> str:
+def when_again(replica: Replica | None) -> str:
+    """In how many seconds a replica is tried again, where that is not at once."""
     if replica is None or replica.due is None or replica.due - replica.since < 0.5:
         return ""
     return f" in {replica.due - replica.since:.0f} s"

@@ -1,4 +1,4 @@
-"""The cluster that is used without a service, as the settings write it."""
+"""The cluster that jobs run on, with and without a service, as the settings write it."""
 
 from __future__ import annotations
 

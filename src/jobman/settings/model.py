@@ -141,7 +141,7 @@ class Written(Element, frozen=True, kw_only=True):
     accounts: Annotated[tuple[Account, ...], Key(ACCOUNTS, "who pays, as a tree")] = ()
     scheduler: Annotated[Scheduler | None, Key(SCHEDULER, "how jobs are scheduled")] = None
     kubernetes: Annotated[
-        Kubernetes | None, Key(KUBERNETES, "the cluster that is used without a service")
+        Kubernetes | None, Key(KUBERNETES, "the cluster that jobs run on")
     ] = None
     accounting: Annotated[dict[str, Any], Key(ACCOUNTING, "how usage is charged")] = {}
     priorities: Annotated[

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import yaml
@@ -30,12 +30,22 @@ def a_site() -> Iterator[Site]:
         talk(apply)
         yield site
     finally:
+        _let_go(site.jobs_namespace)
         for kind, names in {
             "clusterrolebinding": [site.cluster_name],
             "clusterrole": [site.cluster_name],
             "namespace": [site.namespace, site.jobs_namespace],
         }.items():
             kubectl("delete", kind, *names, "--wait=false", "--ignore-not-found")
+
+
+def _let_go(namespace: str) -> None:
+    """Take off what a server that was killed cannot take off any more, and what would keep the namespace."""
+    left = kubectl("get", "jobs,pods", "-n", namespace, "-o", "name").split()
+    for name in left:
+        patch = '{"metadata": {"finalizers": null}}'
+        with suppress(AssertionError):  # gone meanwhile
+            kubectl("patch", name, "-n", namespace, "--type=merge", "-p", patch)
 
 
 def as_the_server(site: Site, path: Path) -> Path:

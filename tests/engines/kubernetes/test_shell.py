@@ -146,3 +146,8 @@ def test_a_request_that_comes_before_the_command_has_a_number_is_not_lost():
     words[2] = words[2].replace("child=$!", "kill -TERM $$\nchild=$!")
     done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=20)
     assert (done.stdout, done.returncode) == ("after\n", 143)
+
+
+@pytest.mark.parametrize("after", [(), ("true",)])
+def test_a_command_that_is_not_there_could_not_be_started(after):
+    assert run(["./not-there"], umask="022", after=after).returncode == 128

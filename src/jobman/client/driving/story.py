@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from jobman.control.books import Change
 from jobman.control.runs import Replica
 from jobman.control.states import State
-from jobman.control.telling import KINDS, why_stopping
+from jobman.control.telling import KINDS, when_again, why_stopping
 from jobman.engines.endings import how_it_ended
 from jobman.engines.kubernetes.course import Moment
 
@@ -26,7 +26,7 @@ def told(
     message = {
         State.RUNNING: _where(nodes, change),
         State.STOPPING: why_stopping(replica),
-        State.RESTING: f"{ended}; it is tried again",
+        State.RESTING: f"{ended}; it is tried again{when_again(replica)}",
         State.FAILED: ended,
         State.SUCCEEDED: f"{ended}; a rule ignores it" if change.reason else "",
         State.SKIPPED: "what it waits for will not happen",

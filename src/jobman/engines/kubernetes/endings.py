@@ -16,6 +16,9 @@ IGNORED, BEFORE = "jobman: ignored exit code ", "jobman: the hook before it ende
 """Last words of a container that only we understand; an exit code follows."""
 STOPPED = names.PREFIX + "cancelled"
 """Annotation of a pod that was told to end: its time was cut short, so that what it wrote is kept."""
+NOT_STARTED = "jobman: there is no program "
+LAUNCH = 128
+"""How a container ends whose command cannot be started."""
 SIGNALLED = 128
 """Runtimes tell of a signal by adding its number to this, as shells do."""
 
@@ -108,6 +111,8 @@ def _of_container(pod: Pod, status: ContainerStatus, ended: Terminated, events: 
         message = "its node does not know what became of it"
     if ended.message.startswith(BEFORE):
         message = "its hook `before` failed"
+    if ended.message.startswith(NOT_STARTED) and ended.exit_code == LAUNCH:
+        reason, message = "launch-failed", ended.message.removeprefix("jobman: ").strip()
     if pod.status.reason == "Evicted":
         message = pod.status.message.strip(" .")
     elif reason == "signal" and (failed := failed_check(pod, events)):
@@ -167,7 +172,7 @@ def result(pod: Pod) -> str | None:
     """What the command left in its result file."""
     for status in pod.status.container_statuses:
         ended = status.state.terminated or status.last_state.terminated
-        is_ours = ended is not None and ended.message.startswith((IGNORED, BEFORE))
+        is_ours = ended is not None and ended.message.startswith((IGNORED, BEFORE, NOT_STARTED))
         if ended and ended.message and ended.reason not in _CONTAINER_REASONS and not is_ours:
             return ended.message
     return None

@@ -14,7 +14,7 @@ from math import ceil
 
 import msgspec
 
-from jobman.engines.kubernetes.endings import BEFORE, IGNORED
+from jobman.engines.kubernetes.endings import BEFORE, IGNORED, LAUNCH, NOT_STARTED
 from jobman.engines.kubernetes.failures import Forgiven
 from jobman.plan.model import Unit
 from jobman.spec.lifecycle import Hooks
@@ -43,6 +43,9 @@ leave() {
   exit "$1"
 }"""
 """What was written last is still on its way; who holds a pipe open behind our back is not waited for."""
+_FOUND = f"""\
+command -v "$1" >/dev/null 2>&1 || {{ echo "{NOT_STARTED}$1" >{_LAST_WORDS}; exit {LAUNCH}; }}"""
+"""A command that is not there could not be started, also where a shell would have started it."""
 _REAP = """\
 while :; do
   wait "$child" 2>/dev/null
@@ -140,6 +143,8 @@ def _script(wanted: Around) -> Iterator[str]:
     if wanted.before:
         yield f"{shlex.join(wanted.before)} || {_given_up(wanted)}"
         yield f'[ ! "$early" ] || {_end(wanted, "143")}'
+    if wanted.notes:
+        yield _FOUND
     if not wanted.stays:
         if wanted.before:
             yield "trap - TERM INT QUIT"

@@ -104,7 +104,8 @@ class _Socket:
         self._ready: deque[Message] = deque()
         self._sending = asyncio.Lock()
         self._closed = False
-        self._pinging = asyncio.create_task(self._ping())
+        self._pinging = asyncio.ensure_future(self._ping())
+        self._answering = asyncio.ensure_future(asyncio.sleep(0))
 
     async def receive(self) -> bytes | None:
         """The next message; None at the end. Raises Unreachable."""
@@ -115,8 +116,9 @@ class _Socket:
                     return data
                 if kind == CLOSE:
                     return None
-                if kind == PING:
-                    await self._send(PONG, data)
+                if kind == PING and self._answering.done():
+                    # Beside all else: who sends may have to wait until we have read.
+                    self._answering = asyncio.ensure_future(self._answer(data))
             if self._closed or not (data := await self._upgraded.read()):
                 return None
             try:
@@ -129,6 +131,7 @@ class _Socket:
 
     async def close(self) -> None:
         self._pinging.cancel()
+        self._answering.cancel()
         if self._closed:
             return
         self._closed = True
@@ -140,6 +143,10 @@ class _Socket:
     async def _send(self, kind: int, data: bytes) -> None:
         async with self._sending:
             await self._upgraded.write(frame(kind, data))
+
+    async def _answer(self, data: bytes) -> None:
+        with suppress(KubernetesError):
+            await self._send(PONG, data)
 
     async def _ping(self) -> None:
         with suppress(KubernetesError):

@@ -11,7 +11,6 @@ import httpx
 from jobman.engines.kubernetes.errors import KubernetesError
 
 _AT_ONCE = 64 * 1024
-_WRITE_SECONDS = 60.0
 _BROKEN = (
     httpcore.NetworkError,
     httpcore.ProtocolError,
@@ -57,7 +56,7 @@ class Upgraded:
     async def write(self, data: bytes) -> None:
         """Send something. Raises KubernetesError."""
         try:
-            await self._stream.write(data, _WRITE_SECONDS)
+            await self._stream.write(data)  # who does not read may have a reason
         except _BROKEN as error:
             raise self._explain(error) from error
 

@@ -22,7 +22,7 @@ WORK = "/jobman/work"
 SECRETS = "/jobman/secrets"
 MOST_BYTES = 900_000
 """What fits into a ConfigMap, whose limit is a mebibyte with everything around it."""
-_CLONE = 'git clone -- "$1" "$2" && { [ -z "$3" ] || git -C "$2" checkout "$3"; }'
+_CLONE = 'git clone --quiet -- "$1" "$2" && { [ -z "$3" ] || git -C "$2" checkout --quiet "$3"; }'
 
 
 class Storage(msgspec.Struct):

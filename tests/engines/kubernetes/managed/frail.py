@@ -58,17 +58,22 @@ class Frail:
 
     # -- orders ----------------------------------------------------------------------------------------
 
-    def order(self, script: str, keys: str = "grace: 1s") -> base.Order:
-        """An order for the node that writes down that it ran, and is known by its command."""
+    def order(self, script: str, *, beside: tuple[str, ...] = ()) -> base.Order:
+        """An order for the node and those `beside` it; each copy writes down that it ran."""
         volume = f"volumes: [{{name: ledger, kind: host, path: {self._folder}, to: /ledger}}]"
         script = f": {self._token}; echo ran >> /ledger/ran; {script}"
-        return self.ground.shell(script, keys=f"{volume}\n{keys}", nodes=(self.name,))
+        nodes = (*beside, self.name)
+        return self.ground.shell(script, keys=f"{volume}\ngrace: 1s", copies=len(nodes), nodes=nodes)
 
-    def running(self, script: str) -> base.Order:
-        order = self.order(script)
+    def running(self, script: str, **given: Any) -> base.Order:
+        order = self.order(script, **given)
         self.ground.launch(order)
         self.ground.running(order)
         return order
+
+    def tell(self, word: str) -> None:
+        """Leave a file where orders can see it."""
+        (self._folder / word).touch()
 
     @property
     def ran(self) -> list[str]:
@@ -90,7 +95,7 @@ class Frail:
     @property
     def seen(self) -> list[base.NodeSeen]:
         changes = [each for each in self.ground.reports if isinstance(each, base.NodesChanged)]
-        return [each for change in changes for each in change.nodes]
+        return [each for change in changes for each in change.nodes if each.node.name == self.name]
 
     @property
     def states(self) -> list[str]:
@@ -115,7 +120,7 @@ def a_frail_node(folder: Path, **given: Any) -> Iterator[Frail]:
     with (Path(gettempdir()) / "jobman-lab-frail.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         _mend(name)
-        with a_ground(folder, pool=POOL, **given) as ground:
+        with a_ground(folder, **{"pool": POOL, **given}) as ground:
             frail = Frail(ground, name, ledger)
             try:
                 yield frail

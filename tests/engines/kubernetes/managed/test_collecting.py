@@ -205,15 +205,18 @@ texts = some.binary(max_size=12).map(lambda data: data.replace(b"\n", b"") + b"\
 pauses = some.sampled_from([0, 1, 300, 999, 1000, 5000])
 
 
-@some.composite
-def written(draw: some.DrawFn) -> list[tuple[int, bytes]]:
-    found = draw(some.lists(some.tuples(pauses, texts), max_size=12))
+def _written(found: list[tuple[int, bytes]], *, has_end: bool) -> list[tuple[int, bytes]]:
     moments = accumulate(pause for pause, _ in found)
     lines = [(moment, text) for moment, (_, text) in zip(moments, found, strict=True)]
-    if lines and draw(some.booleans()):
-        # The last line may have no end.
+    if lines and not has_end:
         lines[-1] = lines[-1][0], lines[-1][1][:-1] or b"x"
     return lines
+
+
+def written() -> some.SearchStrategy[list[tuple[int, bytes]]]:
+    """Lines, of which the last may have no end."""
+    found = some.lists(some.tuples(pauses, texts), max_size=12)
+    return some.builds(_written, found, has_end=some.booleans())
 
 
 @given(

@@ -230,7 +230,7 @@ def test_a_cluster_that_forgets_at_once_is_not_asked_without_a_pause(monkeypatch
             await pause(0)
         following.cancel()
 
-    monkeypatch.setattr(mirror.asyncio, "sleep", sleep)
+    monkeypatch.setattr(asyncio, "sleep", sleep)
     asyncio.run(run())
     assert [each for each in slept if each][:4] == [0.5, 1.0, 2.0, 4.0]
 

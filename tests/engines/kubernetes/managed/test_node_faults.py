@@ -9,8 +9,9 @@ import pytest
 
 from jobman.engines import base
 from jobman.engines.kubernetes.managed import nodes
+from jobman.engines.kubernetes.managed.nodes import Pool
 from tests.engines.kubernetes.cluster import kubectl, on_a_real_cluster
-from tests.engines.kubernetes.managed.frail import DEVICE, Frail, a_frail_node
+from tests.engines.kubernetes.managed.frail import DEVICE, POOL, Frail, a_frail_node
 from tests.engines.kubernetes.managed.ground import eventually
 
 pytestmark = [on_a_real_cluster, pytest.mark.slow]
@@ -51,6 +52,34 @@ def test_a_kubelet_that_is_restarted_changes_nothing(frail: Frail) -> None:
     assert ground.out(order).split() == [str(number) for number in range(1, 31)]
     assert len(ground.heard(order, base.Running)) == 1
     assert frail.ran == ["ran"]
+
+
+def test_a_node_that_comes_back_in_time_has_kept_what_it_ran(tmp_path: Path) -> None:
+    with a_frail_node(tmp_path, lost_after=300.0) as frail:
+        ground, order = frail.ground, frail.running("until test -e /ledger/go; do sleep 0.2; done; echo gone")
+        frail.stop()
+        frail.until_it_is("suspect")
+        frail.tell("go")
+        eventually(lambda: not frail.runs, "its end, which nobody hears of")
+        assert not ground.heard(order, base.Over)
+        frail.start()
+        assert ground.over(order).reason == ""
+        assert (ground.out(order), frail.ran) == ("gone\n", ["ran"])
+        frail.until_it_is("up")
+
+
+def test_a_gang_that_loses_a_node_is_lost_as_a_whole(tmp_path: Path) -> None:
+    anywhere = Pool(tolerations=POOL.tolerations)
+    with a_frail_node(tmp_path, lost_after=2.0, pool=anywhere) as frail:
+        ground, order = frail.ground, frail.running("sleep 600; true", beside=("lab-1",))
+        frail.stop()
+        over = ground.over(order)
+        assert (over.reason, over.exit_code) == ("node-lost", None)
+        words = f"copy 1 on {frail.name}: its node {frail.name} does not answer any more"
+        assert over.message == words
+        phases = [pod["status"]["phase"] for pod in ground.pods(order)]
+        assert phases == ["Failed", "Running"]
+        assert frail.ran == ["ran", "ran"]
 
 
 def test_what_ran_on_a_node_that_restarts_is_lost_and_not_run_again(tmp_path: Path) -> None:

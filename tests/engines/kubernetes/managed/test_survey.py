@@ -110,6 +110,9 @@ class Scene:
             while not holds():
                 await asyncio.sleep(0.01)
 
+    async def has_told(self, number: int) -> None:
+        await self.until(lambda: len(self.told) == number)
+
     async def run(self, play: Callable[[Scene], Any]) -> None:
         await self.survey.fill()
         following = asyncio.create_task(self.survey.follow(self._report, self._look))
@@ -201,7 +204,7 @@ def test_a_node_that_is_out_of_service_is_lost_at_once() -> None:
 def test_a_device_that_failed_counts_as_used_by_others_until_it_is_back() -> None:
     async def play(scene: Scene) -> None:
         for fpgas in (1, 2):
-            await scene.until(lambda count=fpgas: len(scene.told) == count)
+            await scene.has_told(fpgas)
             scene.cluster.put(a_node(fpgas=fpgas))
         await scene.until(lambda: len(scene.told) == 3)
 
