@@ -30,6 +30,7 @@ tasks:
   image: {image}
   resources: one
   replicas: 2
+  grace: 1s
   command: [sh, -c, "cd /tmp; echo $JOBMAN_REPLICA >index.html; httpd -p 8080 -h /tmp; sleep 600"]
 """
 
@@ -80,8 +81,8 @@ def direct(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
         site = Site(environment, ("-e", "kubernetes"))
         command = [sys.executable, "-m", "jobman.cli.main", *site.words, "submit", str(folder / "web.yaml")]
         subprocess.run(command, env=environment, check=True, timeout=120)
-        for replica in "01":
-            until(lambda at=replica: site.connect("--replica", at, "--", "true").code == 0, "that it runs")
+        until(lambda: site.connect("--replica", "0", "--", "true").code == 0, "that the first runs")
+        until(lambda: site.connect("--replica", "1", "--", "true").code == 0, "that the second runs")
         yield site
 
 
@@ -95,6 +96,12 @@ def test_a_command_has_its_input_its_output_and_its_exit_code(site: Site) -> Non
     script = "cat; echo $JOBMAN_REPLICA >&2; exit 3"
     given = bytes(range(256)) * 400
     assert site.connect("--replica", "1", "--", "sh", "-c", script, stdin=given) == Answer(3, given, "1\n")
+
+
+def test_a_command_that_reads_late_gets_all_of_its_input(site: Site) -> None:
+    much = bytes(5_000_000)
+    answer = site.connect("--replica", "1", "--", "sh", "-c", "sleep 3; wc -c", stdin=much)
+    assert (answer.code, answer.out.split()) == (0, [b"5000000"])
 
 
 def test_without_a_command_it_is_a_shell(site: Site) -> None:

@@ -24,7 +24,7 @@ _TERMINATED = 128 + signal.SIGTERM
 
 def is_here() -> bool:
     """Whether keys come from a terminal and output goes to one."""
-    return sys.stdin.isatty() and sys.stdout.isatty()
+    return all(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stdout))
 
 
 def size() -> tuple[int, int]:
@@ -83,6 +83,9 @@ class _Feeder:
         # What cannot be put in any more is told by the end of what comes out.
         with suppress(Exception):
             ears = [self._ear, _IN]
+            if sys.stdin is None:  # something else may have this number by now
+                ears.remove(_IN)
+                self._session.end_input()
             while True:
                 heard = select.select(ears, [], [])[0]
                 if self._ear in heard:

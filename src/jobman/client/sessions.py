@@ -13,6 +13,7 @@ import msgspec
 from jobman.client.failures import Refused, Unreachable
 from jobman.client.link import LATER, Link
 from jobman.client.sse import read_events
+from jobman.control import entering
 from jobman.control.entering import MOST_INPUT, SessionEnd, SessionInput, SessionOutput
 
 _PATIENCE = 30.0
@@ -115,7 +116,12 @@ class ServiceSession:
             self._number += 1
             given = SessionInput(number=self._number, data=data, end=end, rows=rows, columns=columns)
             body = msgspec.json.encode(given)
-            self._link.ask("POST", f"{self._path}/input", body=body, safe=True, patience=_PATIENCE)
+            while not self._closed:
+                answer = self._link.ask(
+                    "POST", f"{self._path}/input", body=body, safe=True, patience=_PATIENCE
+                )
+                if msgspec.json.decode(answer, type=entering.Session).inputs >= self._number:
+                    return
 
     def close(self) -> None:
         if self._closed:

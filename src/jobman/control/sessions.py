@@ -31,6 +31,8 @@ _LOOK_SECONDS = 2.0
 _ALONE_SECONDS = 60.0
 """After so long without a listener a session is over."""
 _LAST_WORDS_SECONDS = 5.0
+_ROOM_SECONDS = 10.0
+"""For so long a request waits until the copy has taken what came before."""
 _encode = msgspec.json.Encoder().encode
 
 
@@ -110,31 +112,44 @@ class Session:
         """Who listens now; another one takes over."""
         self._listens = False
         self._left_at = time.monotonic()
-        self._inputs = 0
+        self.inputs = 0
+        """The number of the last that was put in."""
+        self._feeding: asyncio.Future[None] | None = None
         self._inputting = asyncio.Lock()
         self._closing = asyncio.Event()
 
     # -- in ------------------------------------------------------------------------------------------------
 
     async def put(self, given: SessionInput) -> None:
-        """Put something in, once; raises the errors of the engine."""
+        """Put something in, once, unless there is no room for it now: `inputs` says so.
+
+        Raises the errors of the engine with what was put in before.
+        """
         if len(given.data) > MOST_INPUT:
             raise Refusal("too-large", f"A request puts in at most {MOST_INPUT >> 10} KiB.")
         async with self._inputting:
-            if given.number <= self._inputs:
+            if given.number <= self.inputs:
                 return
-            if given.number != self._inputs + 1:
-                raise Refusal("bad-request", f"Number {self._inputs + 1} has to come before {given.number}.")
-            if self._ended:
-                return
+            if given.number != self.inputs + 1:
+                raise Refusal("bad-request", f"Number {self.inputs + 1} has to come before {given.number}.")
+            if not self._ended and self._feeding is not None:
+                await asyncio.wait({self._feeding}, timeout=_ROOM_SECONDS)
+                if not self._feeding.done():
+                    return
+                if not self._feeding.cancelled():
+                    self._feeding.result()
             # What breaks in the middle must not be put in twice.
-            self._inputs = given.number
-            if given.rows and given.columns:
-                await self._passage.resize(given.rows, given.columns)
-            if given.data:
-                await self._passage.write(given.data)
-            if given.end:
-                await self._passage.end_input()
+            self.inputs = given.number
+            if not self._ended:
+                self._feeding = asyncio.ensure_future(self._feed(given))
+
+    async def _feed(self, given: SessionInput) -> None:
+        if given.rows and given.columns:
+            await self._passage.resize(given.rows, given.columns)
+        if given.data:
+            await self._passage.write(given.data)
+        if given.end:
+            await self._passage.end_input()
 
     # -- out -----------------------------------------------------------------------------------------------
 
@@ -199,9 +214,15 @@ class Session:
                 self._end(SessionEnd(trouble=trouble))
             await self._linger(ends)
         finally:
-            for task in (pump, closing, stopping):
+            tasks: list[asyncio.Future[Any]] = [
+                pump,
+                closing,
+                stopping,
+                *([self._feeding] if self._feeding is not None else []),
+            ]
+            for task in tasks:
                 task.cancel()
-            await asyncio.gather(pump, closing, stopping, return_exceptions=True)
+            await asyncio.gather(*tasks, return_exceptions=True)
             with contextlib.suppress(Exception):
                 await self._passage.close()
 

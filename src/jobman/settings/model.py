@@ -140,9 +140,7 @@ class Written(Element, frozen=True, kw_only=True):
     queues: Annotated[tuple[Queue, ...], Key(QUEUES, "queues jobs may name")] = ()
     accounts: Annotated[tuple[Account, ...], Key(ACCOUNTS, "who pays, as a tree")] = ()
     scheduler: Annotated[Scheduler | None, Key(SCHEDULER, "how jobs are scheduled")] = None
-    kubernetes: Annotated[
-        Kubernetes | None, Key(KUBERNETES, "the cluster that jobs run on")
-    ] = None
+    kubernetes: Annotated[Kubernetes | None, Key(KUBERNETES, "the cluster that jobs run on")] = None
     accounting: Annotated[dict[str, Any], Key(ACCOUNTING, "how usage is charged")] = {}
     priorities: Annotated[
         tuple[Priority, ...], Key(Items(Of(Priority), "a list of classes"), "priority classes jobs may name")

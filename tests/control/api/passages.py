@@ -45,6 +45,18 @@ class Echo:
         self.is_closed = True
 
 
+class Deaf(Echo):
+    """Takes nothing in until it is woken."""
+
+    def __init__(self, entry: Entry) -> None:
+        super().__init__(entry)
+        self.awake = asyncio.Event()
+
+    async def write(self, data: bytes) -> None:
+        await self.awake.wait()
+        await super().write(data)
+
+
 class Failing(Echo):
     """Complains, and ends with 3."""
 
@@ -73,7 +85,7 @@ class Breaking(Echo):
         raise Unreachable("the cluster has gone")
 
 
-COMMANDS = {"cat": Echo, "fail": Failing, "flood": Flood, "break": Breaking}
+COMMANDS = {"cat": Echo, "deaf": Deaf, "fail": Failing, "flood": Flood, "break": Breaking}
 
 
 class Machine:

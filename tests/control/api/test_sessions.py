@@ -14,7 +14,7 @@ from jobman.client import Refused, Unreachable
 from jobman.client.sessions import Session
 from jobman.control import sessions as sessions_of_service
 from jobman.control.answers import Copy
-from tests.control.api.passages import Flood, Machine
+from tests.control.api.passages import Deaf, Flood, Machine
 from tests.control.api.world import World, until
 
 COPY = Copy(replica="main.0", attempt=1, copy=0)
@@ -77,7 +77,7 @@ def test_the_size_of_the_terminal_is_told(world: World, job: str) -> None:
     session = enter(world, job, "cat", terminal=True, size=(24, 80))
     session.resize(50, 132)
     (inside,) = world.director.host.opened
-    assert inside.sizes == [(24, 80), (50, 132)]
+    until(lambda: inside.sizes == [(24, 80), (50, 132)])
 
 
 def test_what_breaks_in_the_cluster_is_told_in_its_words(world: World, job: str) -> None:
@@ -93,14 +93,19 @@ def test_a_cluster_that_does_not_answer_is_told_at_once(world: World, job: str) 
 
 
 def test_who_leaves_is_out(world: World, job: str) -> None:
+    path = by_hand(world, job, "cat")
+    assert world.http.delete(path).status_code == 200
+    (inside,) = world.director.host.opened
+    until(lambda: inside.is_closed)
+    assert put(world, path, 1, b"more").json()["code"] == "no-such-session"
+
+
+def test_who_leaves_twice_is_out_and_puts_nothing_in(world: World, job: str) -> None:
     session = enter(world, job, "cat")
     session.close()
     session.close()
-    (inside,) = world.director.host.opened
-    until(lambda: inside.is_closed)
-    with pytest.raises(Refused) as refused:
-        session.write(b"more")
-    assert refused.value.code == "no-such-session"
+    session.write(b"more")
+    assert list(session.output()) == []
 
 
 def test_a_session_ends_with_its_copy(world: World, job: str) -> None:
@@ -158,6 +163,20 @@ def test_the_same_input_again_is_put_in_once(world: World, job: str) -> None:
     path = by_hand(world, job, "cat")
     assert [put(world, path, number, b"a").status_code for number in (1, 1, 2)] == [200] * 3
     put(world, path, 3, end=True)
+    assert [block[1] for block in events(world, path)] == ["event: stdout", "event: stdout", "event: end"]
+
+
+def test_input_that_a_copy_does_not_take_is_sent_again_until_it_does(
+    world: World, job: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sessions_of_service, "_ROOM_SECONDS", 0.0)
+    path = by_hand(world, job, "deaf")
+    assert [put(world, path, number, b"a").json()["inputs"] for number in (1, 2, 2)] == [1, 1, 1]
+    (inside,) = world.director.host.opened
+    assert isinstance(inside, Deaf)
+    world.let(inside.awake.set)
+    until(lambda: put(world, path, 2, b"b").json()["inputs"] == 2)
+    until(lambda: put(world, path, 3, end=True).json()["inputs"] == 3)
     assert [block[1] for block in events(world, path)] == ["event: stdout", "event: stdout", "event: end"]
 
 

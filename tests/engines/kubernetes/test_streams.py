@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Iterator
 from contextlib import suppress
 from functools import partial
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -27,7 +27,6 @@ from tests.engines.kubernetes.cluster import (
     talk,
 )
 
-T = TypeVar("T")
 SERVING = "mkdir /tmp/www; echo hello >/tmp/www/index.html; httpd -p 8080 -h /tmp/www; sleep 600"
 
 
@@ -102,7 +101,7 @@ def run(namespace: str, *command: str, given: bytes | None = None, **more: Any) 
     return talk(act)
 
 
-def on_a_cluster(test: Callable[..., T]) -> Callable[..., T]:
+def on_a_cluster(test: Any) -> Any:
     return pytest.mark.slow(on_a_real_cluster(test))
 
 

@@ -64,7 +64,8 @@ def test_messages_are_read_however_they_are_cut(
     messages: list[tuple[int, bytes]], data: st.DataObject
 ) -> None:
     stream = b"".join(served(kind, payload) for kind, payload in messages)
-    reader, read = Reader(), []
+    reader = Reader()
+    read: list[Message] = []
     while stream:
         size = data.draw(st.integers(1, len(stream)))
         read += reader.feed(stream[:size])
@@ -76,7 +77,8 @@ def test_messages_are_read_however_they_are_cut(
 def test_the_parts_of_a_message_are_joined_and_words_between_them_come_at_once(
     kind: int, parts: list[bytes]
 ) -> None:
-    reader, read = Reader(), []
+    reader = Reader()
+    read: list[Message] = []
     for place, part in enumerate(parts):
         last = place == len(parts) - 1
         read += reader.feed(served(kind if place == 0 else 0, part, last=last))

@@ -114,8 +114,9 @@ class ClusterGround:
         events: Sequence[Event] = ()
         with contextlib.suppress(Forbidden):
             events = (await self._api.list(EVENTS, fields="reason=Unhealthy")).items
-        pods = self._sight.pods_by_owner()
-        return seen(jobs, [pod for job in jobs for pod in pods.get(job.metadata.uid, ())], events)
+        # A Job may be seen to have failed before its pod is.
+        pods = (await self._api.list(PODS, labels=f"{names.JOB}={self._id}")).items
+        return seen(jobs, pods, events)
 
     async def wait(self, until: float) -> None:
         await self._sight.wait(min(_LONGEST_WAIT, until - self.now()) if until < inf else _LONGEST_WAIT)

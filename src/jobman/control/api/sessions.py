@@ -105,7 +105,7 @@ async def _events(session: kept.Session, after: int) -> AsyncGenerator[bytes, No
     refuses=(*_HERE, "engine"),
 )
 async def feed_session(call: Call, given: SessionInput) -> Session:
-    """Put something into a session, in the order of numbers; the same number again does nothing."""
+    """Put something into a session, in the order of numbers. What the copy had no room for is sent again."""
     session = await _session(call)
     try:
         await session.put(given)
@@ -146,7 +146,14 @@ def _is_same(one: CopyInfo, other: CopyInfo) -> bool:
 
 def _answer(session: kept.Session) -> Session:
     copy = session.copy
-    return Session(id=session.id, job=session.job, replica=copy.replica, attempt=copy.attempt, copy=copy.copy)
+    return Session(
+        id=session.id,
+        job=session.job,
+        replica=copy.replica,
+        attempt=copy.attempt,
+        copy=copy.copy,
+        inputs=session.inputs,
+    )
 
 
 def _refusal(error: Exception) -> Refusal:

@@ -289,6 +289,9 @@ class Direct:
         for each, stands in zip(job.jobs, job.standings, strict=True):
             if current is not None and each.metadata.name not in current:
                 continue
+            if isinstance(job, DrivenJob) and is_over(each) and not job.is_over:
+                # Whoever drives it has an answer to that already.
+                continue
             if CANCELLED in each.metadata.annotations and not is_over(each):
                 continue
             found = list(stops(job, each, stands.task))

@@ -143,6 +143,8 @@ class Runner:
             if pod.spec.node_name and (before is None or not before.spec.node_name):
                 self._last_bound = time.time()
             attempt.pods[copy] = pod
+            # Whoever was here before may have let it go: should it vanish, it is lost, and not made again.
+            attempt.released = attempt.released or not course.is_gated(pod)
         elif attempt.pods.pop(copy, None) is not None:
             attempt.created.discard(copy)
             log.warning("the pod of copy %s of %s is gone", copy, attempt.address)

@@ -1,0 +1,56 @@
+"""Pods as a cluster shows them."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+from jobman.engines.kubernetes.objects import (
+    Condition,
+    ContainerState,
+    ContainerStatus,
+    Gate,
+    Meta,
+    Pod,
+    PodSpec,
+    PodStatus,
+    Running,
+    Terminated,
+)
+
+NOON = datetime(2030, 5, 1, 12, tzinfo=UTC)
+GRACE = 30
+
+
+def at(seconds: int) -> datetime:
+    return NOON + timedelta(seconds=seconds)
+
+
+def a_pod(
+    *,
+    gated: bool = False,
+    node: str = "n1",
+    started: int | None = None,
+    code: int | None = None,
+    ended: int = 0,
+    deleted: int | None = None,
+    taken_by: str = "",
+) -> Pod:
+    """A pod that waits, runs since `started` or ended with `code`; `deleted` is when that was asked for."""
+    state = ContainerState()
+    phase = "Pending"
+    if started is not None:
+        phase, state = "Running", ContainerState(running=Running(started_at=at(started)))
+    if code is not None:
+        began = None if started is None else at(started)
+        over = Terminated(exit_code=code, started_at=began, finished_at=at(ended))
+        phase, state = "Failed" if code else "Succeeded", ContainerState(terminated=over)
+    conditions = [Condition(type="DisruptionTarget", status="True", reason=taken_by)] if taken_by else []
+    grace = None if deleted is None else GRACE
+    due = None if deleted is None else at(deleted + GRACE)
+    return Pod(
+        metadata=Meta(name="p", uid="u", deletion_timestamp=due, deletion_grace_period_seconds=grace),
+        spec=PodSpec(node_name="" if gated else node, scheduling_gates=[Gate(name="g")] if gated else []),
+        status=PodStatus(
+            phase=phase, container_statuses=[ContainerStatus(name="main", state=state)], conditions=conditions
+        ),
+    )

@@ -1,0 +1,149 @@
+"""The runner, where the cluster is only pretended: what it does again, and what it never does twice."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable, Iterable
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from jobman.engines import base
+from jobman.engines.kubernetes.api import Api
+from jobman.engines.kubernetes.managed import runner
+from jobman.engines.kubernetes.managed.attempt import Attempt
+from jobman.engines.kubernetes.managed.releasing import Releaser
+from jobman.engines.kubernetes.managed.runner import Limits, Runner
+from jobman.engines.kubernetes.objects import Pod
+from tests.engines.kubernetes.managed.orders_of import order
+from tests.engines.kubernetes.managed.pods_of import a_pod
+from tests.engines.kubernetes.objects_of import plan_of, task
+
+
+class Cluster:
+    """Remembers what it was asked to do; pods write what is in `streams`, one after the other."""
+
+    def __init__(self) -> None:
+        self.done: list[str] = []
+        self.streams: list[bytes] = []
+
+    async def make(self, _attempt: Attempt) -> None:
+        self.done.append("make")
+
+    async def release(self, _attempt: Attempt, _boot_of: Callable[[str], str]) -> None:
+        self.done.append("release")
+
+    async def stop(self, pods: Iterable[Pod]) -> None:
+        self.done += ["stop" for _ in pods]
+
+    async def logs(self, *_: Any, **__: Any) -> AsyncGenerator[bytes, None]:
+        yield self.streams[0] if len(self.streams) == 1 else self.streams.pop(0)
+
+
+class Nodes:
+    """All is well with them."""
+
+    def boot_of(self, node: str) -> str:
+        del node
+        return "a"
+
+    def lost(self, node: str) -> str:
+        del node
+        return ""
+
+    def closed(self, node: str) -> str:
+        del node
+        return ""
+
+
+class Scene:
+    """A runner with one attempt, and what it said."""
+
+    def __init__(self, folder: Path) -> None:
+        self.cluster = Cluster()
+        self.folder = folder
+        releaser, api = cast(Releaser, self.cluster), cast(Api, self.cluster)
+        self.runner = Runner(api, releaser, folder, Nodes(), Limits())
+        self.said: list[base.News] = []
+
+    async def play(self, scene: Callable[[Scene, Attempt], Any]) -> None:
+        self.runner.start(self.said.append)
+        attempt = self.runner.take_up(order(plan_of(task())), is_new=False)
+        try:
+            async with asyncio.timeout(15):
+                await scene(self, attempt)
+        finally:
+            await self.runner.close()
+
+    async def until(self, holds: Callable[[], bool]) -> None:
+        while not holds():
+            await asyncio.sleep(0.01)
+
+    async def over(self) -> base.Over:
+        await self.until(lambda: any(isinstance(each, base.Over) for each in self.said))
+        (found,) = [each for each in self.said if isinstance(each, base.Over)]
+        return found
+
+    @property
+    def out(self) -> bytes:
+        found = [path.read_bytes() for path in self.folder.rglob("*.out")]
+        return b"".join(found)
+
+
+@pytest.fixture(autouse=True)
+def _short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("_PAUSE", "_LONGEST_PAUSE", "_AGAIN"):
+        monkeypatch.setattr(runner, name, 0.01)
+
+
+def test_a_pod_that_was_let_go_before_a_restart_and_vanishes_is_not_made_again(
+    tmp_path: Path,
+) -> None:
+    async def scene(stage: Scene, attempt: Attempt) -> None:
+        stage.runner.see(attempt, 0, a_pod(started=0))
+        stage.runner.see(attempt, 0, None)
+        over = await stage.over()
+        assert (over.reason, stage.cluster.done) == ("node-lost", [])
+
+    stage = Scene(tmp_path)
+    stage.cluster.streams = [b""]
+    asyncio.run(stage.play(scene))
+
+
+def test_output_whose_stream_ends_before_its_container_is_followed_on(tmp_path: Path) -> None:
+    async def scene(stage: Scene, attempt: Attempt) -> None:
+        stage.runner.see(attempt, 0, a_pod(started=0))
+        await stage.until(lambda: stage.out == b"one\ntwo\n")
+        assert not any(isinstance(each, base.Over) for each in stage.said)
+        stage.runner.see(attempt, 0, a_pod(started=0, code=0, ended=9))
+        assert (await stage.over()).reason == ""
+        assert stage.out == b"one\ntwo\nend"
+
+    one = b"2030-05-01T12:00:00.000000001Z one\n"
+    two = b"2030-05-01T12:00:00.000000002Z two\n"
+    end = b"2030-05-01T12:00:00.000000003Z end"
+    stage = Scene(tmp_path)
+    stage.cluster.streams = [one, one + two[:33], one + two + end]
+    asyncio.run(stage.play(scene))
+
+
+def test_an_end_that_could_not_be_told_is_told_later(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    trials: list[None] = []
+    right = Runner._events
+
+    async def stumble(self: Runner, attempt: Attempt) -> Any:
+        trials.append(None)
+        if len(trials) < 3:
+            raise ValueError("who would have thought of that")
+        return await right(self, attempt)
+
+    async def scene(stage: Scene, attempt: Attempt) -> None:
+        stage.runner.see(attempt, 0, a_pod(started=0, code=3, ended=9))
+        over = await stage.over()
+        assert (over.reason, over.exit_code, len(trials)) == ("exit", 3, 3)
+
+    monkeypatch.setattr(Runner, "_events", stumble)
+    stage = Scene(tmp_path)
+    stage.cluster.streams = [b""]
+    asyncio.run(stage.play(scene))
