@@ -29,7 +29,12 @@ def test_what_is_missing_for_a_cluster_is_named(jobman, monkeypatch):
 
 def test_a_service_is_given_its_cluster(jobman, monkeypatch, tmp_path):
     given = []
-    monkeypatch.setattr(serving, "serve", lambda options: given.append(options) or 0)
+
+    def serve(options):
+        given.append(options)
+        return 0
+
+    monkeypatch.setattr(serving, "serve", serve)
     options = ("--engine", "kubernetes", "--namespace", "jobs", "--kubeconfig", "k.conf", "--context", "lab")
     assert jobman("server", "--listen", "localhost:0", "--state", str(tmp_path), *options).code == 0
     (found,) = given

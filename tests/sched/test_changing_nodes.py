@@ -96,6 +96,7 @@ def test_a_pool_gives_what_others_leave_and_takes_back_what_it_gave():
     assert pool.place(((cores(3),),)) is None
     assert pool.could_ever(((cores(3),),))
     found = pool.place(((whole(),),))
+    assert found is not None
     assert found.slots[0].amounts == {"core": 2, "gpu": 2}
     pool.set_foreign("n1", {"core": 4, "gpu": 1})
     pool.give_back(found)
@@ -107,13 +108,16 @@ def test_a_pool_gives_what_others_leave_and_takes_back_what_it_gave():
 def test_a_pool_keeps_what_is_held_of_a_node_that_changes():
     pool = Pool([node("n1", 4)])
     found = pool.place(((cores(4),),))
+    assert found is not None
     pool.change(node("n1", 2, gpus=1))
     assert pool.free() == {"n1": {"core": -2, "gpu": 1}}
     assert pool.place(((cores(1),),)) is None
     pool.give_back(found)
     assert pool.free() == {"n1": {"core": 2, "gpu": 1}}
     pool.change(node("n1", 8))
-    assert len(pool.place(((cores(8),),)).slots[0].cores) == 8
+    found = pool.place(((cores(8),),))
+    assert found is not None
+    assert len(found.slots[0].cores) == 8
 
 
 # -- all histories -------------------------------------------------------------------------------------------
@@ -231,11 +235,9 @@ class History:
 
     def look_at(self, name, needed):
         """Where something has just started, no more is held of what it needs than there is."""
-        used = {}
-        holders = [
-            held(self.requests[each], placed).get(name) for each, (placed, _, _) in self.running.items()
-        ]
-        holders = [each for each in holders if each is not None]
+        used: dict[str, float] = {}
+        found = [held(self.requests[each], placed).get(name) for each, (placed, _, _) in self.running.items()]
+        holders = [each for each in found if each is not None]
         assert len(holders) == 1 or not any(WHOLE in each for each in holders)
         for each in holders:
             for kind, amount in each.items():

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from fractions import Fraction
+from typing import Any
 
 import pytest
 
@@ -164,7 +165,7 @@ def test_a_real_cluster_is_counted_as_it_was():
     assert (gpu.gpus, gpu.waiting) == ({"NVIDIA": Fraction(1)}, 1)
 
 
-def a_job(*, completions: int = 1, suspend: bool = False, owner: str = "ada", **status: object) -> Job:
+def a_job(*, completions: int = 1, suspend: bool = False, owner: str = "ada", **status: Any) -> Job:
     container = Container(resources=Resources(requests={"cpu": "1"}))
     return Job(
         metadata=Meta(labels={"jobman.io/owner": owner, "jobman.io/flavor": "small"}),

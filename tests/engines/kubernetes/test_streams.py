@@ -9,6 +9,7 @@ from contextlib import suppress
 from functools import partial
 from typing import Any, NamedTuple
 
+import msgspec
 import pytest
 
 from jobman.engines.entering import Entry, Passage
@@ -26,6 +27,7 @@ from tests.engines.kubernetes.cluster import (
     on_a_real_cluster,
     talk,
 )
+from tests.engines.kubernetes.test_tls import proxying
 
 SERVING = "mkdir /tmp/www; echo hello >/tmp/www/index.html; httpd -p 8080 -h /tmp/www; sleep 600"
 
@@ -199,6 +201,20 @@ def test_a_connection_that_breaks_is_told(box: str) -> None:
             await relay.close()
 
     asyncio.run(asyncio.wait_for(scenario(), 60))
+
+
+@on_a_cluster
+def test_a_pod_behind_a_proxy_is_entered_through_it(box: str) -> None:
+    seen: list[str] = []
+
+    async def scenario() -> Seen:
+        async with proxying(seen) as proxy:
+            access = msgspec.structs.replace(load(kubeconfig()), proxy=f"http://127.0.0.1:{proxy}")
+            async with Api(access) as api:
+                return await everything(await enter_pod(api, box, "box", Entry(command=("echo", "hi"))))
+
+    assert asyncio.run(asyncio.wait_for(scenario(), 60)) == Seen(b"hi\n", b"", 0, "")
+    assert [line.split()[0] for line in seen] == ["CONNECT"]
 
 
 @on_a_cluster

@@ -63,7 +63,7 @@ class House:
         self.home = folder / "home"
         self.work = folder / "work"
         self.work.mkdir()
-        self.reports: list[base.Report] = []
+        self.reports: list[base.News] = []
         self.orders: list[base.Order] = []
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)

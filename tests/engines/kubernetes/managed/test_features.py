@@ -19,7 +19,7 @@ from tests.plan.test_features import SETTINGS, USES
 
 PLANNED = (Placement, Relation, Spread)
 """What the planner looks at; the node that it chose is all that is left of it."""
-DECIDED = {
+DECIDED: dict[tuple[type, str], str] = {
     **{(record, key): "by the service" for record in (Retries, Condition, FailureRule, Success, *PLANNED) for key in record.__struct_fields__},
     **{(Policies, key): "by the service" for key in ("retries", "parallelism", "completions", "max_failed", "on_failure", "success", "hold", "gates", "restart", "suspend", "placement", "priority")},
     (Bonds, "coordinator"): "told with the order",

@@ -1,6 +1,7 @@
 """What others use of the nodes, counted as their pods come and go."""
 
 from fractions import Fraction
+from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as some
@@ -105,7 +106,7 @@ happenings = some.lists(
 @given(happenings)
 def test_sums_are_those_of_the_pods_that_are_there_whatever_happened_before(found):
     foreign = counting()
-    there = {}
+    there: dict[str, Any] = {}
     for name, node, phase, cores, is_ours in found:
         made = pod(name, node, phase, f"{cores}m")
         before = {each: foreign.of(each) for each in ("n1", "n2")}

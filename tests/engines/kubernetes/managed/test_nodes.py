@@ -152,6 +152,7 @@ def test_taints_that_our_pods_do_not_bear_do(toleration):
 def test_a_suspect_node_is_looked_at_again_when_its_time_is_up():
     found = node(None, away(5))
     due = due_of(found, NOW)
+    assert due is not None
     assert state_of(found, POOL, due - 0.001)[0] == "suspect"
     assert state_of(found, POOL, due)[0] == "down"
     assert due_of(found, due) is None
