@@ -237,6 +237,75 @@ _OF_ANY_CLUSTER = (
 )
 MANAGED: dict[str, Difference] = {
     **{name: found for name, found in DIRECT.items() if found.why in _OF_ANY_CLUSTER},
+    **not_run(
+        "the nodes of the lab are two, with two cores each",
+        "test_a_job_that_waits_for_resources_can_be_cancelled",
+        "test_tasks_of_a_group_share_its_nodes_and_wait_for_their_turn",
+        "test_a_group_without_resources_gets_the_sum_over_its_tasks",
+        "test_nodes_must_carry_the_labels_that_are_asked_for",
+        "test_a_job_of_higher_priority_goes_before_one_that_waited_longer",
+        "test_jobs_of_one_priority_go_in_the_order_of_submission",
+        "test_what_can_never_fit_is_refused_with_what_is_missing",
+        "test_an_interactive_queue_keeps_the_order_of_submission",
+        "test_more_time_is_granted_only_as_far_as_nobody_is_delayed",
+        "test_behind_something_without_a_limit_nothing_is_promised",
+        "test_who_waits_is_promised_a_start_and_starts_by_then",
+        "test_a_cancelled_job_makes_room_in_the_plan",
+        "test_a_limit_that_is_used_up_breaks_no_promise",
+        "test_every_factor_of_a_priority_is_told",
+        "test_a_short_job_passes_a_large_one_that_is_blocked_and_a_long_one_does_not",
+    ),
+    **not_run(
+        "a pod takes some seconds to start and to be seen, and its times are whole seconds",
+        "test_the_time_limit_starts_anew_after_a_requeue",
+        "test_a_timeout_may_restart_the_group",
+        "test_more_time_for_a_task_is_also_more_time_for_its_group",
+        "test_the_time_limit_of_a_group_leaves_time_for_its_cleanup",
+        "test_a_limit_on_a_group_is_the_limit_of_the_group",
+        "test_each_attempt_has_the_whole_limit",
+        "test_a_limit_on_the_document_is_the_default_of_each_task",
+        "test_the_leader_decides",
+    ),
+    **not_run(
+        "a cluster does not keep what a hook before the stop of a container writes",
+        "test_on_stop_runs_first_when_a_copy_is_asked_to_stop",
+    ),
+    **not_run(
+        "an image that cannot be had is asked for again, for ten minutes",
+        "test_an_image_that_cannot_be_had_is_said",
+    ),
+    **not_run(
+        "files of steps are mounted in a folder of their own, which no other task sees",
+        "test_axes_are_filled_in_wherever_they_may_stand",
+    ),
+    **not_run(
+        "a level that the settings do not know is refused as something that cannot be done",
+        "test_spreading_over_a_level_that_no_node_has_is_refused",
+        "test_being_apart_by_a_level_that_no_node_has_is_refused",
+    ),
+    **not_run(
+        "what this engine refuses is other than what the scenario counts on",
+        "test_a_refusal_names_every_feature_and_who_asked_for_it",
+        "test_values_of_a_feature_that_ask_for_too_much_are_refused_too",
+    ),
+    **not_run(
+        "the lab's cluster makes no volumes, and a node mounts what it finds",
+        "test_room_made_for_a_copy_is_empty_writable_and_gone_with_it",
+        "test_a_folder_of_the_host_is_made_where_that_is_asked_for",
+        "test_what_is_already_where_a_volume_should_be_is_not_touched",
+    ),
+    **refused(
+        "there is no folder of submission on a cluster",
+        "test_cwd_says_where_a_command_runs_and_a_relative_one_is_below",
+        "test_a_working_directory_that_does_not_exist_is_said",
+    ),
+    **refused(
+        "the service does not see your files", "test_variables_come_from_secrets_configurations_and_files"
+    ),
+    **refused(
+        "a cluster has resources with full names",
+        "test_a_rare_feature_works_or_is_refused_by_its_name[shape.site-type]",
+    ),
 }
 """A cluster that a service schedules: what follows from pods, and not from who plans them."""
 

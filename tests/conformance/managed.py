@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import getpass
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -29,6 +30,7 @@ _SERVER = ("-m", "tests.conformance.managed_server")
 def open_managed(folder: Path) -> Iterator[ManagedSite]:
     """Start a service; at its end nothing of its jobs may be left on the cluster."""
     with a_cluster_service(folder, settings=TEXT, program=_SERVER) as service:
+        service.kubectl("create", "serviceaccount", getpass.getuser())
         yield ManagedSite(service)
 
 

@@ -12,6 +12,7 @@ from tests.control.cluster_service import ClusterService, a_cluster_service, unt
 from tests.engines.kubernetes.cluster import image, kubectl_json, on_a_real_cluster
 
 pytestmark = [on_a_real_cluster, pytest.mark.slow]
+THREE_GIB = 3 * 2**30
 
 
 @pytest.fixture(scope="module")
@@ -79,7 +80,9 @@ def test_what_others_use_of_a_node_is_shown_and_not_given_away(service: ClusterS
     service.kubectl("run", "other", f"--image={image()}", "--restart=Never", f"--overrides={pod}")
     try:
         node = until(
-            lambda: next((n for n in service.client.nodes() if n.foreign.get("memory", 0) > 3 * 2**30), None),
+            lambda: next(
+                (n for n in service.client.nodes() if n.foreign.get("memory", 0) >= 3 * 2**30), None
+            ),
             "what others use",
         )
         assert node.name == "lab-1"
@@ -113,6 +116,15 @@ def test_what_the_cluster_does_not_have_is_refused_with_numbers(service: Cluster
         service.submit(a_task("true", shape="{type: node, count: 50}"))
     with pytest.raises(Refused, match=r"suspend\.freeze"):
         service.submit(a_task("true", keys="suspend: freeze"))
+
+
+def test_why_says_which_image_does_not_come(service: ClusterService) -> None:
+    job = service.submit(a_task("true", keys="image: localhost/nobody:1"))
+    (blocker,) = until(lambda: service.client.why(job).blockers, "a reason")
+    assert (blocker.kind, blocker.replica) == ("start", "work.0")
+    assert blocker.message.startswith("work.0: localhost/nobody:1: ")
+    service.client.cancel(job)
+    assert service.wait(job).state == "cancelled"
 
 
 # -- a pool of its own -------------------------------------------------------------------------------------

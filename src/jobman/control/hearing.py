@@ -52,6 +52,9 @@ class Hearing(Asking):
             case base.Running():
                 self._running(job, report, batch)
                 self.take(job.id, h.Started(key, attempt), batch)
+            case base.Delayed(message=message):
+                job.delays[key] = message
+                self.event(job, batch, "note", key, attempt, f"does not start yet: {message}")
             case base.CheckPassed(kind="started", passed=True):
                 self.take(job.id, h.PassedStart(key, attempt), batch)
             case base.CheckPassed(kind="ready", passed=passed):
@@ -140,6 +143,7 @@ class Hearing(Asking):
         for note in report.notes:
             self.event(job, batch, "note", report.key, report.attempt, note)
         job.peers.pop(report.key, None)
+        job.delays.pop(report.key, None)
         failure = Failure(report.reason, report.exit_code) if report.reason else None
         if began_at is not None:
             self.take(job.id, h.Started(report.key, report.attempt), batch)

@@ -56,6 +56,8 @@ class LiveJob:
         self.shy: list[str] = []
         """The replica that looks for a place in view of the others, and those who do so after it."""
         self.peers: dict[str, Peer] = {}
+        self.delays: dict[str, str] = {}
+        """What those who were launched wait for before they run, as far as the host says so."""
         self.complaints: dict[str, str] = {}
         """What the checks of replicas found, until their attempts are over."""
         self.retried = 0

@@ -89,6 +89,8 @@ def _of_run(job: LiveJob, run: Run, line_of: LineOf, planned: Planned, now: floa
             yield Blocker(
                 kind="retry", replica=replica.key, message=f"{replica.key} is tried again in {left:.0f} s"
             )
+        elif replica.state is State.STARTING and (delay := job.delays.get(replica.key)):
+            yield Blocker(kind="start", replica=replica.key, message=f"{replica.key}: {delay}")
         elif replica.frozen:
             yield Blocker(kind="hold", replica=replica.key, message=f"{replica.key} is frozen")
     if run.count(State.WAITING) and not job.conductor.held:

@@ -111,6 +111,12 @@ class Running(Report, frozen=True, kw_only=True):
     ports: dict[str, int] = {}
 
 
+class Delayed(Report, frozen=True, kw_only=True):
+    """It was launched and does not run yet; `message` says what it waits for."""
+
+    message: str
+
+
 class CheckPassed(Report, frozen=True, kw_only=True):
     """A check changed its mind: `kind` is started or ready."""
 

@@ -37,6 +37,8 @@ class Attempt:
         """How often in a row the cluster could not be asked."""
         self.is_told = order.has_begun
         """Whether it was said to run."""
+        self.delays: set[str] = set()
+        """The kinds of delay that were told."""
         self.is_over = False
         self.passed_start = False
         self.is_ready: bool | None = None

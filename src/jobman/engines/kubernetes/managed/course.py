@@ -209,7 +209,8 @@ def stuck(pod: Pod) -> str:
 def unbound(pod: Pod) -> str:
     """Why a pod has no node yet, in the scheduler's words."""
     for condition in pod.status.conditions:
-        if condition.type == "PodScheduled" and condition.status == "False":
+        is_refused = condition.type == "PodScheduled" and condition.status == "False"
+        if is_refused and condition.reason != "SchedulingGated":
             return condition.message or condition.reason
     return ""
 

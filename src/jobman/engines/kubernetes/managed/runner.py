@@ -307,6 +307,7 @@ class Runner:
         if not attempt.is_running:
             if attempt.stop is None and (words := _hopeless(attempt)):
                 attempt.stop = Stop("launch-failed", words)
+            self._tell_delay(attempt)
             return
         if not attempt.is_told:
             failpoint("release.before-running")
@@ -316,6 +317,15 @@ class Runner:
             at = attempt.started_at() or time.time()
             self.report(base.Running(**_named(attempt), at=at, outputs=outputs, ports=ports))
         self._tell_checks(attempt)
+
+    def _tell_delay(self, attempt: Attempt) -> None:
+        """Say what keeps pods from starting: an image that does not come, a node that does not take them."""
+        for look in (course.unbound, course.stuck):
+            words = next(filter(None, map(look, attempt.pods.values())), "")
+            if words and look.__name__ not in attempt.delays:
+                # Once of each kind: an image that is asked for again and again has other words each time.
+                attempt.delays.add(look.__name__)
+                self.report(base.Delayed(**_named(attempt), at=time.time(), message=words))
 
     def _tell_checks(self, attempt: Attempt) -> None:
         checks = attempt.order.unit.policies.checks
