@@ -5,7 +5,9 @@ FUZZ_SECONDS ?= 60
 BIN    := .venv/bin
 VENV   := .venv/.stamp
 CODE   := $(wildcard src/jobman bench fuzz lab tests tools)
-PYTEST := $(BIN)/python -m pytest -n auto
+# Half of the tests wait for others, such as a cluster: more of them run at once than there are cores.
+WORKERS ?= $(shell cores=$$(nproc 2>/dev/null || echo 2); echo $$((cores + (cores + 1) / 2)))
+PYTEST := $(BIN)/python -m pytest -n $(WORKERS)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
