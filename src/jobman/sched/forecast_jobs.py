@@ -8,6 +8,8 @@ from typing import NamedTuple
 
 import msgspec
 
+from jobman.plan.satisfy import piece_of
+from jobman.sched.capacity import to_amount
 from jobman.sched.forecast_amounts import Amounts
 from jobman.sched.forecast_play import Runner, Waiter
 from jobman.sched.history import History, Work
@@ -116,8 +118,9 @@ def needed(request: Request) -> dict[str, float]:
     """What a request needs in all, by kind, in the alternative it likes best."""
     parts = request.alternatives[0]
     amounts = asked_for(parts)
-    for kind, extra in request.overhead.items():
-        amounts[kind] = amounts.get(kind, 0.0) + extra * totals(parts).copies
+    pieces = sum(piece_of(part).wanted for part in parts)
+    for kind, units in request.overhead.items():
+        amounts[kind] = amounts.get(kind, 0.0) + to_amount(kind, units * pieces)
     return amounts
 
 
