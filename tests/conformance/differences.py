@@ -101,6 +101,8 @@ DIRECT: dict[str, Difference] = {
     ),
     **not_run(
         "nothing is kept for a group as a whole",
+        "test_a_task_without_resources_gets_all_of_its_group",
+        "test_groups_at_the_top_start_after_the_tasks_in_the_order_of_the_file",
         "test_tasks_of_a_group_share_its_nodes_and_wait_for_their_turn",
         "test_a_group_without_resources_gets_the_sum_over_its_tasks",
     ),
@@ -180,6 +182,18 @@ DIRECT: dict[str, Difference] = {
         "test_steps_come_before_the_before_hook",
         "test_a_secret_may_be_a_file_at_a_path",
         "test_a_file_of_the_engine_that_holds_a_secret_is_closed_to_others",
+    ),
+    **not_run(
+        "when things that happen within a second happened, a cluster does not tell apart",
+        "test_a_quorum_counts_only_the_replicas_it_names",
+    ),
+    **not_run(
+        "who drives a job waits for its moment; `why` says only that it is driven",
+        "test_a_job_does_not_start_before_its_earliest_moment",
+    ),
+    **not_run(
+        "the nodes of the lab are two, with two cores each",
+        "test_a_job_that_waits_for_resources_can_be_cancelled",
     ),
     **not_run(
         "a Job does not see that its goal is out of reach, and fails when all of it has ended",

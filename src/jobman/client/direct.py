@@ -275,10 +275,12 @@ class DirectClient(Client):
         return self._loop.run(self._act(ref, act))
 
     def extend(self, ref: str, seconds: float, task: str | None = None) -> Job:
-        """Nobody gives more time there; a job that is over needs none."""
+        """Nobody gives more time there, to whichever job; one that is over needs none."""
         del seconds, task
-        job = self._found(ref)
-        if not job.is_over:
+        job: FoundJob | None = None
+        with suppress(Refused):
+            job = self._found(ref)
+        if job is None or not job.is_over:
             not_here("/extend")
         raise Refused(409, Refusal("wrong-state", f"the job {job.id} is over").failure())
 

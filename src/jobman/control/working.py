@@ -169,7 +169,8 @@ class Working:
                 future.set_exception(refusal)
 
     async def _carry_out(self, batch: Batch) -> None:
-        has_acts = bool(batch.launches or batch.acts)
+        # What is said of nodes is said again at every start; the points are for what happens to jobs.
+        has_acts = bool(batch.launches or any(act.call != "drain" for act in batch.acts))
         if has_acts:
             failpoint("director.before-acts")
         if batch.launches:

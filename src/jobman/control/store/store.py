@@ -65,7 +65,7 @@ class Store(Reads):
 
     def identity(self) -> str:
         """What tells the service of this store from others on the same cluster; it is made once."""
-        with self._writing() as connection:
+        with self._fenced() as connection:
             known = self._stored("service", connection)
             if known is None:
                 known = secrets.token_hex(6)
@@ -78,19 +78,24 @@ class Store(Reads):
             return connection.execute(select(meta.c.value).where(meta.c.name == "ground")).scalar()
 
     def keep_ground(self, ground: str) -> None:
-        with self._writing() as connection:
+        with self._fenced() as connection:
             self._keep(connection, {"ground": ground})
 
     @contextmanager
     def _writing(self) -> Iterator[Connection]:
-        """A transaction that is committed only if the store is still ours."""
-        with self._database.write() as connection:
-            if self._epoch is not None:
-                self._check_fence(connection)
+        """A transaction on jobs or tokens that is committed only if the store is still ours."""
+        with self._fenced() as connection:
             yield connection
             failpoint("store.before-commit")
         with self._database.place.explained():
             failpoint("store.after-commit")
+
+    @contextmanager
+    def _fenced(self) -> Iterator[Connection]:
+        with self._database.write() as connection:
+            if self._epoch is not None:
+                self._check_fence(connection)
+            yield connection
 
     def _check_fence(self, connection: Connection) -> None:
         # On PostgreSQL the row stays locked until the commit; on SQLite the whole store is.
