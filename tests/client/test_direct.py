@@ -539,7 +539,9 @@ def test_acts_are_among_the_events(jobman: Jobman) -> None:
     assert jobman("wait", job).code == 0
     kinds = [event["kind"] for event in jobman("events", job, "-o", "json").data]
     own = [kind for kind in kinds if kind in ("held", "released", "started", "succeeded", "job-succeeded")]
-    assert own == ["held", "released", "started", "succeeded", "job-succeeded"]
+    # What happens within a second a cluster does not tell apart.
+    assert sorted(own[:2]) == ["held", "released"]
+    assert own[2:] == ["started", "succeeded", "job-succeeded"]
 
 
 def test_what_is_held_waits_in_the_queue(jobman: Jobman, tmp_path: Path) -> None:

@@ -211,8 +211,8 @@ class TestOnPods:
     pytestmark = on_pods
 
     def test_a_closed_pod_is_open_to_those_it_allows_on_either_node(self, village: Village):
-        assert village.reaches("near", "server")
-        assert village.reaches("far", "server")
+        assert eventually(lambda: village.reaches("near", "server"))
+        assert eventually(lambda: village.reaches("far", "server"))
         village.rule("closed", "server")
         assert eventually(lambda: not village.reaches("near", "server"))
         assert not village.reaches("far", "server")
