@@ -12,6 +12,8 @@ import pytest
 from lab.components import Component, State, discover, state
 
 PROPERTY = "component"
+_LATE_AT_TIMES = frozenset(("kubernetes",))
+"""Many processes on one busy machine: a test on them has a second try, which the report counts."""
 _FOR_ANY_CLUSTER = ("tests/engines/kubernetes/", "tests/client/")
 _FOR_THE_LAB = ("tests/engines/kubernetes/managed/", "tests/client/driving/")
 
@@ -34,7 +36,10 @@ class Components:
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
         # Properties travel with the reports, also from the processes of pytest-xdist to the one that prints.
         for item in items:
-            item.user_properties.extend((PROPERTY, name) for name in self._asked_for(item))
+            names = self._asked_for(item)
+            item.user_properties.extend((PROPERTY, name) for name in names)
+            if _LATE_AT_TIMES.intersection(names):
+                item.add_marker(pytest.mark.flaky(reruns=1))
 
     def _asked_for(self, item: pytest.Item) -> list[str]:
         names = [name for mark in item.iter_markers("component") for name in mark.args]
