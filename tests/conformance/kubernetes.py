@@ -6,7 +6,6 @@ Every pod is housed as an ordinary machine would; the documents stay as they are
 from __future__ import annotations
 
 import getpass
-import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import partial
@@ -16,7 +15,6 @@ from typing import Any
 
 import yaml
 
-from jobman.api import loads
 from jobman.client import Refused
 from jobman.client.direct import DirectClient
 from jobman.client.direct_loop import Begun
@@ -27,6 +25,7 @@ from jobman.engines.kubernetes.kinds import CONFIG_MAPS, JOBS, NETWORK_POLICIES,
 from jobman.engines.kubernetes.objects import Written
 from jobman.plan.model import Plan
 from jobman.settings import settings_from_text
+from tests.conformance.bound import Bound, kept, settled
 from tests.conformance.handle import JobHandle
 from tests.conformance.housing import housed_pod
 from tests.conformance.outcome import Outcome
@@ -37,6 +36,8 @@ from tests.engines.kubernetes.cluster import a_namespace, image, kubeconfig, kub
 PATIENCE = 150.0
 """Seconds: a Job waits ten before it tries a pod again, and twice as long each time."""
 _PAUSE = 0.4
+_AFTER = 60.0
+"""Seconds that objects have to be gone."""
 _KINDS: tuple[Kind[Any], ...] = (JOBS, PODS, SERVICES, CONFIG_MAPS, NETWORK_POLICIES)
 
 
@@ -118,43 +119,21 @@ def housed(job: Written, folder: Path) -> Written:
     return {**job, "spec": {**spec, "template": {**spec["template"], "spec": pod}}}
 
 
-class ClusterEngine:
+class ClusterEngine(Bound):
     """A cluster without a service, in the folder of one scenario."""
 
     name = "kubernetes-direct"
 
     def __init__(self, site: DirectSite, folder: Path) -> None:
-        self.folder = folder
+        super().__init__(folder, site.settings)
         self._site = site
-        self._jobs: list[JobHandle] = []
         self._drivers: list[Begun[Any]] = []
         """Of graphs, which go on only while somebody drives them, as `jobman run` does."""
 
-    def submit(
-        self,
-        document: str,
-        *,
-        parameters: Mapping[str, object] | None = None,
-        virtual: str | None = None,
-        files: Mapping[str, str] | None = None,
-        **options: Any,
-    ) -> JobHandle:
+    def _submit(
+        self, plan: Plan | None, document: str, *, virtual: str | None = None, **options: Any
+    ) -> list[JobHandle]:
         del virtual  # The nodes are what they are.
-        for name, content in (files or {}).items():
-            (self.folder / name).parent.mkdir(parents=True, exist_ok=True)
-            (self.folder / name).write_text(content)
-        given = {name: str(value) for name, value in (parameters or {}).items()}
-        plan = loads(dedent(document), settings=self._site.settings, parameters=given).plan()
-        (handle,) = self._submit(plan, document, parameters=given, **options)
-        return handle
-
-    def submit_all(self, document: str, **options: Any) -> list[JobHandle]:
-        return self._submit(None, document, **options)
-
-    def run(self, document: str, *, timeout: float | None = None, **options: Any) -> Outcome:
-        return self.submit(document, **options).wait(timeout)
-
-    def _submit(self, plan: Plan | None, document: str, **options: Any) -> list[JobHandle]:
         submission = Submission(
             document=dedent(document),
             file="scenario.yaml",
@@ -181,9 +160,8 @@ class ClusterEngine:
         self._keep("ConfigMap", name, entries)
 
     def _keep(self, kind: str, name: str, entries: Mapping[str, str]) -> None:
-        field = "stringData" if kind == "Secret" else "data"
-        written = {"apiVersion": "v1", "kind": kind, "metadata": {"name": name}, field: dict(entries)}
-        kubectl("apply", "-n", self._site.namespace, "-f", "-", stdin=yaml.safe_dump(written))
+        written = yaml.safe_dump(kept(kind, name, entries))
+        kubectl("apply", "-n", self._site.namespace, "-f", "-", stdin=written)
 
     def leave(self) -> list[str]:
         over = [job for job in self._jobs if job.details().state in FINAL_STATES]
@@ -193,7 +171,11 @@ class ClusterEngine:
                 self._site.client.delete(job.id, force=True)
         for driver in self._drivers:
             driver.stop()
-        left = _settled(lambda: [found for job in self._jobs for found in self._site.objects(job.id)])
+        left = settled(
+            lambda: [found for job in self._jobs for found in self._site.objects(job.id)],
+            seconds=_AFTER,
+            pause=_PAUSE,
+        )
         return open_ends + ([f"a job left objects: {left}"] if left else [])
 
 
@@ -205,11 +187,3 @@ def _config_of(namespace: str, folder: Path) -> Path:
     path = folder / "kubeconfig"
     path.write_text(yaml.safe_dump(data))
     return path
-
-
-def _settled(look: Callable[[], list[str]], seconds: float = 60.0) -> list[str]:
-    """What is still there after a while."""
-    deadline = time.monotonic() + seconds
-    while (found := look()) and time.monotonic() < deadline:
-        time.sleep(_PAUSE)
-    return found

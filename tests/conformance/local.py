@@ -6,7 +6,6 @@ import os
 import secrets
 import socket
 import sys
-import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -14,21 +13,22 @@ from textwrap import dedent
 from typing import Any
 from unittest import mock
 
-from jobman.api import loads
 from jobman.client import Client
 from jobman.control.answers import Submission
 from jobman.control.embedded import wait_until_gone
 from jobman.control.places import Places
 from jobman.engines.local.wire import Request, address, line
 from jobman.plan.model import Plan
+from tests.conformance.bound import Bound, settled
 from tests.conformance.handle import JobHandle
-from tests.conformance.outcome import Outcome
 from tests.conformance.promises import keep_promise
 from tests.conformance.site import SETTINGS, TEXT
 
 PATIENCE = 30.0
 """Seconds after which what a scenario waits for is not expected to happen any more."""
 _PAUSE = 0.02
+_AFTER = 10.0
+"""Seconds that a process has to be gone."""
 
 
 @contextmanager
@@ -63,45 +63,21 @@ class LocalSite:
         self.client.close()
         assert wait_until_gone(self.places), "the service does not stop"
         _shut_launcher(self.places.state / "launcher.sock")
-        left = _settled(lambda: [*_processes(self.mark), *_processes(str(self.places.state))])
+        left = _left(lambda: [*_processes(self.mark), *_processes(str(self.places.state))])
         assert not left, f"processes outlive the service: {left}"
 
     def bind(self, folder: Path) -> Local:
         return Local(self, folder)
 
 
-class Local:
+class Local(Bound):
     """The local engine in the folder of one scenario."""
 
     name = "local"
 
     def __init__(self, site: LocalSite, folder: Path) -> None:
-        self.folder = folder
+        super().__init__(folder, SETTINGS)
         self._site = site
-        self._jobs: list[JobHandle] = []
-
-    def submit(
-        self,
-        document: str,
-        *,
-        parameters: Mapping[str, object] | None = None,
-        virtual: str | None = None,
-        files: Mapping[str, str] | None = None,
-        **options: Any,
-    ) -> JobHandle:
-        for name, content in (files or {}).items():
-            (self.folder / name).parent.mkdir(parents=True, exist_ok=True)
-            (self.folder / name).write_text(content)
-        given = {name: str(value) for name, value in (parameters or {}).items()}
-        plan = loads(dedent(document), settings=SETTINGS, parameters=given).plan()
-        (handle,) = self._submit(plan, document, parameters=given, virtual=virtual, **options)
-        return handle
-
-    def submit_all(self, document: str, **options: Any) -> list[JobHandle]:
-        return self._submit(None, document, **options)
-
-    def run(self, document: str, *, timeout: float | None = None, **options: Any) -> Outcome:
-        return self.submit(document, **options).wait(timeout)
 
     def _submit(
         self,
@@ -155,7 +131,7 @@ class Local:
         for job in self._jobs:
             job.end()
         open_ends = [f"{job.id} is over, but {found}" for job in self._jobs for found in job.unfinished()]
-        left = _settled(lambda: [found for job in self._jobs for found in _processes(job.id)])
+        left = _left(lambda: [found for job in self._jobs for found in _processes(job.id)])
         used = {node.name: node.used for node in self._site.client.nodes() if any(node.used.values())}
         found = [f"a job left processes: {left}"] if left else []
         return open_ends + found + ([f"a job holds resources after its end: {used}"] if used else [])
@@ -181,9 +157,5 @@ def _processes(mark: str) -> list[str]:
     return found
 
 
-def _settled(look: Callable[[], list[str]], seconds: float = 10.0) -> list[str]:
-    """What is still there after a while."""
-    deadline = time.monotonic() + seconds
-    while (found := look()) and time.monotonic() < deadline:
-        time.sleep(_PAUSE)
-    return found
+def _left(look: Callable[[], list[str]]) -> list[str]:
+    return settled(look, seconds=_AFTER, pause=_PAUSE)

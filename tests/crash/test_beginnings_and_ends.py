@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from jobman.client import Unreachable
-from tests.crash.machine import Machine, kill_all, until
+from tests.crash.machine import PATIENCE, Machine, kill_all, until
 
 pytestmark = pytest.mark.slow
 
@@ -24,7 +24,8 @@ def test_a_service_killed_while_it_makes_its_store_is_followed_by_one_that_works
     for _ in range(6):
         starting = threading.Thread(target=start_in_vain, args=(either,))
         starting.start()
-        until(either.victims.services, "a service that starts")
+        # One that is still dying is waited for, and in the end in vain, before another is started.
+        until(lambda: either.victims.services() or not starting.is_alive(), "a start", 2 * PATIENCE)  # noqa: B023
         time.sleep(chance.uniform(0, 0.8))
         kill_all(either.victims.services())  # the one that starts it may start another meanwhile
         starting.join()

@@ -128,6 +128,7 @@ class Village:
             "terminationGracePeriodSeconds": 0,
         }
         about = {"name": name, "labels": {"who": name, **labels}}
+        self.kubectl("delete", "pod", name, "--ignore-not-found")  # of a try before
         self.kubectl(
             "create",
             "-f",
@@ -297,7 +298,7 @@ class TestOnPods:
         village.rule("open", "early", policyTypes=["Egress"], egress=[{"to": from_pods(who="server")}])
         village.rule("guests", "server", ingress=[{"from": from_pods(guest="yes")}])
         assert eventually(lambda: not village.reaches("near", "server"))
-        knock = f"nc -w 2 {village.address('server')} {PORT} </dev/null && echo yes || echo no"
+        knock = f"nc -w 2 {village.address('server')} {PORT} </dev/null 2>/dev/null && echo yes || echo no"
         for name, node in (("late", "lab-1"), ("early", "lab-2")):
             village.settle(name, node, knock, guest="yes")
         village.wait("late", "early", until="jsonpath={.status.phase}=Succeeded")

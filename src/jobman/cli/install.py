@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
+from jobman.cli.files import write_files
 from jobman.cli.options import Output
-from jobman.cli.state import ExitCode, State, emit, misused, say
+from jobman.cli.state import State, emit, misused, say
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -105,7 +106,7 @@ def kubernetes(
         if apply:
             _apply(site, form, force=force)
         elif folder is not None:
-            _write(bundle.files(site), folder, form)
+            write_files(bundle.files(site), folder, form, "name a folder that is empty")
             _tell(site, f"kubectl apply -k {folder}")
         else:
             _print(bundle.objects(site), form)
@@ -134,24 +135,6 @@ def _print(items: Sequence[Item], form: str) -> None:
         emit({"apiVersion": "v1", "kind": "List", "items": [item.written for item in items]}, form)
     else:
         sys.stdout.write("".join(item.text for item in items))
-
-
-def _write(texts: dict[str, str], folder: Path, form: str) -> None:
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        if others := sorted(path.name for path in folder.iterdir() if path.name not in texts):
-            say(f"{folder} holds other files, such as {others[0]}", "name a folder that is empty")
-            raise typer.Exit(ExitCode.FAILED)
-        for name, text in texts.items():
-            (folder / name).write_text(text, encoding="utf-8")
-    except OSError as error:
-        say(f"cannot write {error.filename or folder}: {error.strerror}")
-        raise typer.Exit(ExitCode.FAILED) from error
-    paths = [str(folder / name) for name in texts]
-    if form == "table":
-        sys.stdout.write("".join(f"{path}\n" for path in paths))
-    else:
-        emit(paths, form)
 
 
 # -- applying -----------------------------------------------------------------------------------------------

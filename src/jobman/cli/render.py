@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, NoReturn
 
 import typer
 
+from jobman.cli.files import write_files
 from jobman.cli.options import Output, Parameters
 from jobman.cli.state import ENGINES, ExitCode, State, check_engine, emit, misused, say
 
@@ -202,21 +203,5 @@ def _write(found: Sequence[Rendered], folder: Path, form: str) -> None:
     """A file for each object, numbered so that `kubectl create -f FOLDER` takes them in their order."""
     digits = len(str(len(found)))
     texts = {f"{number:0{digits}}-{each.name}.yaml": each.text for number, each in enumerate(found, 1)}
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        if others := sorted(path.name for path in folder.iterdir() if path.name not in texts):
-            say(
-                f"{folder} holds other files, such as {others[0]}",
-                "name a folder that is empty: `kubectl create -f` takes all that it finds",
-            )
-            raise typer.Exit(ExitCode.FAILED)
-        for name, text in texts.items():
-            (folder / name).write_text(text, encoding="utf-8")
-    except OSError as error:
-        say(f"cannot write {error.filename or folder}: {error.strerror}")
-        raise typer.Exit(ExitCode.FAILED) from error
-    paths = [str(folder / name) for name in texts]
-    if form == "table":
-        sys.stdout.write("".join(f"{path}\n" for path in paths))
-    else:
-        emit(paths, form)
+    advice = "name a folder that is empty: `kubectl create -f` takes all that it finds"
+    write_files(texts, folder, form, advice)

@@ -17,9 +17,14 @@ class Act(NamedTuple):
     arguments: tuple[Any, ...] = ()
     options: dict[str, Any] = {}
 
+    @property
+    def is_of_a_job(self) -> bool:
+        """Whether it concerns a job, and not a node."""
+        return self.call != "drain"
+
     def is_about(self, jobs: set[str]) -> bool:
         subject = self.subject if isinstance(self.subject, str) else self.subject[0]
-        return self.call != "drain" and subject in jobs
+        return self.is_of_a_job and subject in jobs
 
     async def on(self, host: Host) -> None:
         await getattr(host, self.call)(self.subject, *self.arguments, **self.options)

@@ -170,7 +170,7 @@ class Working:
 
     async def _carry_out(self, batch: Batch) -> None:
         # What is said of nodes is said again at every start; the points are for what happens to jobs.
-        has_acts = bool(batch.launches or any(act.call != "drain" for act in batch.acts))
+        has_acts = bool(batch.launches or any(act.is_of_a_job for act in batch.acts))
         if has_acts:
             failpoint("director.before-acts")
         if batch.launches:

@@ -8,12 +8,16 @@ import ssl
 import httpx
 
 from jobman.client.images.errors import Unreachable
-from jobman.engines.kubernetes.reaching import without_password
+from jobman.engines.kubernetes.reaching import (
+    EXPIRED,
+    NOT_YET,
+    UNTRUSTED,
+    WRONG_NAME,
+    causes,
+    without_password,
+)
 from jobman.settings.registries import Registry
 
-_UNTRUSTED = (18, 19, 20, 21)
-_NOT_YET, _EXPIRED = 9, 10
-_WRONG_NAME = (62, 64)
 _RUNNING = "is it running, and its address right?"
 
 
@@ -33,7 +37,7 @@ def unreachable(
 def _explain(error: BaseException, registry: Registry, configured: bool) -> tuple[str, str]:
     if isinstance(error, httpx.TimeoutException | TimeoutError):
         return "it does not answer in time", "is a VPN, a firewall or a proxy in between?"
-    for cause in _causes(error):
+    for cause in causes(error):
         if isinstance(cause, ssl.SSLCertVerificationError):
             return _certificate(cause, registry, configured)
         if isinstance(cause, ssl.SSLError):
@@ -49,34 +53,19 @@ def _explain(error: BaseException, registry: Registry, configured: bool) -> tupl
     return str(error) or "the connection broke", _RUNNING
 
 
-def _causes(error: BaseException) -> list[BaseException]:
-    """From the root of the matter outwards."""
-    chain: list[BaseException] = []
-    waiting: list[BaseException] = [error]
-    while waiting:
-        found = waiting.pop(0)
-        if found in chain:
-            continue
-        chain.append(found)
-        if isinstance(found, BaseExceptionGroup):
-            waiting.extend(found.exceptions)
-        waiting += [cause for cause in (found.__cause__, found.__context__) if cause is not None]
-    return chain[::-1]
-
-
 def _certificate(
     error: ssl.SSLCertVerificationError, registry: Registry, configured: bool
 ) -> tuple[str, str]:
     code = getattr(error, "verify_code", 0)
-    if code in _UNTRUSTED:
+    if code in UNTRUSTED:
         return "its certificate is not signed by an authority that is trusted", _authority(
             registry, configured
         )
-    if code in _WRONG_NAME:
+    if code in WRONG_NAME:
         words = error.verify_message.rstrip(".")
         return f"its certificate is for another name ({words})", "use the address that the certificate names"
-    if code in (_NOT_YET, _EXPIRED):
-        word = "has expired" if code == _EXPIRED else "is not valid yet"
+    if code in (NOT_YET, EXPIRED):
+        word = "has expired" if code == EXPIRED else "is not valid yet"
         return f"its certificate {word}", "check the clock; else whoever runs the registry has to renew it"
     words = getattr(error, "verify_message", "") or str(error)
     return f"its certificate is refused: {words}", "tell whoever runs the registry"

@@ -11,9 +11,10 @@ import httpx
 from jobman.engines.kubernetes.access import Access
 from jobman.engines.kubernetes.errors import Unreachable
 
-_UNTRUSTED = (18, 19, 20, 21)
-_NOT_YET, _EXPIRED = 9, 10
-_WRONG_NAME = (62, 64)
+# What OpenSSL says of certificates.
+UNTRUSTED = (18, 19, 20, 21)
+NOT_YET, EXPIRED = 9, 10
+WRONG_NAME = (62, 64)
 
 
 def unreachable(
@@ -33,7 +34,7 @@ def unreachable(
 def is_distrust(error: Exception) -> bool:
     """Whether one of the two does not trust the other, which no second trial will change."""
     passing = ssl.SSLWantReadError | ssl.SSLWantWriteError | ssl.SSLEOFError | ssl.SSLZeroReturnError
-    return any(isinstance(cause, ssl.SSLError) and not isinstance(cause, passing) for cause in _causes(error))
+    return any(isinstance(cause, ssl.SSLError) and not isinstance(cause, passing) for cause in causes(error))
 
 
 def without_password(url: str) -> str:
@@ -52,7 +53,7 @@ def _where(access: Access, proxy: str | None) -> str:
 def _explain(error: Exception, access: Access) -> tuple[str, str]:
     if isinstance(error, httpx.TimeoutException | TimeoutError):
         return "it does not answer in time", "Is a VPN, a firewall or a proxy in between?"
-    for cause in _causes(error):
+    for cause in causes(error):
         if isinstance(cause, ssl.SSLCertVerificationError):
             return _certificate(cause, access)
         if isinstance(cause, ssl.SSLError):
@@ -68,7 +69,7 @@ def _explain(error: Exception, access: Access) -> tuple[str, str]:
     return str(error) or "the connection broke", _running(access)
 
 
-def _causes(error: BaseException) -> Iterator[BaseException]:
+def causes(error: BaseException) -> Iterator[BaseException]:
     """From the root of the matter outwards."""
     chain: list[BaseException] = []
     waiting: list[BaseException] = [error]
@@ -85,20 +86,20 @@ def _causes(error: BaseException) -> Iterator[BaseException]:
 
 def _certificate(error: ssl.SSLCertVerificationError, access: Access) -> tuple[str, str]:
     code = getattr(error, "verify_code", 0)  # one that was not made by OpenSSL has none
-    if code in _UNTRUSTED:
+    if code in UNTRUSTED:
         if access.authority:
             held = access.authority.file or "the one in the kubeconfig"
             advice = f"Was the cluster made anew? Then get its new kubeconfig; trusted is only {held}."
         else:
             advice = "Name the authority that signed it as certificate-authority in the kubeconfig."
         return "its certificate is not signed by an authority that is trusted", advice
-    if code in _WRONG_NAME:
+    if code in WRONG_NAME:
         return (
             f"its certificate is for another name ({error.verify_message.rstrip('.')})",
             "Use the address that the certificate names, or set tls-server-name in the kubeconfig.",
         )
-    if code in (_NOT_YET, _EXPIRED):
-        word = "has expired" if code == _EXPIRED else "is not valid yet"
+    if code in (NOT_YET, EXPIRED):
+        word = "has expired" if code == EXPIRED else "is not valid yet"
         return f"its certificate {word}", "Check the clock; else whoever runs the cluster has to renew it."
     words = getattr(error, "verify_message", error)
     return f"its certificate is refused: {words}", "Tell whoever runs the cluster."

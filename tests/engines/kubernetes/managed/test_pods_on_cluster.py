@@ -59,8 +59,7 @@ def test_a_copy_stands_on_its_planned_node_under_its_own_name(standing):
 
 
 def test_a_copy_that_is_alone_reaches_itself_by_the_name_it_is_told(standing):
-    script = (
-        "nc -ll -p 80 -e cat & until nc -w 1 $JOBMAN_NODELIST 80 </dev/null; do sleep 0.2; done; echo here"
-    )
+    knock = "nc -w 1 $JOBMAN_NODELIST 80 </dev/null 2>/dev/null"
+    script = f"nc -ll -p 80 -e cat & until {knock}; do sleep 0.2; done; echo here"
     made = standing.start(shell(script), alone=True)
     assert standing.output(made) == "here\n"

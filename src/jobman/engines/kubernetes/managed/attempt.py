@@ -21,8 +21,6 @@ class Attempt:
         self.order = order
         self.name = name
         """Of its Job."""
-        self.uid = ""
-        """Of its Job, once that is there."""
         self.pods: dict[int, Pod] = {}
         self.created: set[int] = set()
         """Copies whose pods were made, though nobody may have seen them yet."""

@@ -39,8 +39,7 @@ class Releaser:
         release = self.compiled(attempt)
         failpoint("release.before-job")
         job = await self._api.ensure(release.job)
-        attempt.uid = job.metadata.uid
-        owner = {**release.job, "metadata": {**release.job["metadata"], "uid": attempt.uid}}
+        owner = {**release.job, "metadata": {**release.job["metadata"], "uid": job.metadata.uid}}
         failpoint("release.after-job")
         for support in release.support:
             await self._api.ensure(owned(support, owner))

@@ -423,12 +423,11 @@ class Runner:
         self.over[attempt.address] = self.attempts.pop(attempt.address)
         self.report(over)
 
-    def settled(self, address: base.Address) -> Attempt | None:
+    def settled(self, address: base.Address) -> None:
         """The end of an attempt is written down: it is nobody's any more."""
         attempt = self.over.pop(address, None)
         if attempt is not None:
             self._by_name.pop(attempt.name, None)
-        return attempt
 
 
 def _named(attempt: Attempt) -> dict[str, Any]:
