@@ -251,6 +251,19 @@ def test_what_needs_somebody_to_drive_it_is_rendered_with_a_warning(render, writ
     ]
 
 
+def test_a_graph_is_one_object_where_the_cluster_makes_job_sets(render, write):
+    answer = render(write(CHAIN), "--job-set")
+    assert (answer.code, answer.err) == (0, "")
+    (found,) = yaml.safe_load_all(answer.out)
+    assert (found["kind"], [each["name"] for each in found["spec"]["replicatedJobs"]]) == (
+        "JobSet",
+        ["first", "second"],
+    )
+    refused = render(write(CHAIN.replace("depends_on: first", "when: always")), "--job-set")
+    assert (refused.code, refused.out) == (4, "")
+    assert "when.always" in refused.err
+
+
 @pytest.mark.parametrize("engine", [(), ("-e", "local")])
 def test_for_this_machine_there_is_nothing_to_render(jobman, write, engine):
     answer = jobman("render", write(HELLO), *engine)
@@ -301,3 +314,21 @@ def test_a_real_cluster_takes_what_is_rendered_of_every_example(jobman, write, m
         assert [line.split("/")[0] for line in created.splitlines()] == ["service", "job.batch"]
         listed = jobman("-s", settings, "render", "-e", "kubernetes", "mpi.yaml", "-o", "json")
         assert kubectl(*dry, "-", stdin=listed.out) == created
+
+
+@pytest.mark.slow
+@pytest.mark.lab
+@on_a_real_cluster
+def test_a_real_cluster_takes_the_sets_that_are_rendered(jobman, write, monkeypatch, tmp_path):
+    settings = tmp_path / "work" / write(f"default_image: '{image()}'\n", "settings.yaml")
+    monkeypatch.chdir(EXAMPLES)
+    rendered = {}
+    for path in sorted(EXAMPLES.glob("*.yaml")):
+        answer = jobman("-s", settings, "render", "-e", "kubernetes", "--job-set", path.name)
+        assert answer.code in (0, 4), answer.err
+        if answer.code == 0:
+            rendered[path.stem] = answer.out
+    assert {"hello", "mpi"} <= set(rendered)
+    with a_namespace() as namespace:
+        dry = ("create", "--dry-run=server", "--validate=strict", "-n", namespace, "-f", "-")
+        kubectl(*dry, stdin="".join(rendered.values()))

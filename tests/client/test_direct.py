@@ -386,15 +386,20 @@ def test_what_needs_a_service_is_not_here(jobman: Jobman) -> None:
         assert "not on a plain cluster" in answer.err
 
 
-def test_a_job_that_somebody_must_drive_is_refused(jobman: Jobman, tmp_path: Path) -> None:
+@pytest.mark.parametrize("when", ["success", "failure"])
+def test_a_job_that_somebody_must_drive_is_refused(jobman: Jobman, tmp_path: Path, when: str) -> None:
     path = Path(document(tmp_path))
     whole = yaml.safe_load(path.read_text())
-    whole["tasks"].append({**whole["tasks"][0], "name": "after", "depends_on": ["work"]})
+    edge = {"name": "work", "when": when}
+    whole["tasks"].append({**whole["tasks"][0], "name": "after", "depends_on": [edge]})
     path.write_text(yaml.safe_dump(whole))
-    answer = jobman("submit", str(path))
+    settings = tmp_path / "settings.yaml"
+    settings.write_text("kubernetes: {job_sets: false}\n")
+    answer = jobman("-s", str(settings), "submit", str(path))
     assert answer.code == 4
-    assert "depends_on" in answer.err
+    assert f"depends_on.{when}" in answer.err
     assert "a jobman service" in answer.err
+    assert ("with JobSet installed" in answer.err) == (when == "success")
 
 
 def test_a_wrong_document_ends_with_3_and_makes_nothing(

@@ -21,7 +21,15 @@ from jobman.client.direct_loop import Begun
 from jobman.control.answers import FINAL_STATES, Submission
 from jobman.engines.kubernetes.access import Access
 from jobman.engines.kubernetes.api import Api
-from jobman.engines.kubernetes.kinds import CONFIG_MAPS, JOBS, NETWORK_POLICIES, PODS, SERVICES, Kind
+from jobman.engines.kubernetes.kinds import (
+    CONFIG_MAPS,
+    JOB_SETS,
+    JOBS,
+    NETWORK_POLICIES,
+    PODS,
+    SERVICES,
+    Kind,
+)
 from jobman.engines.kubernetes.objects import Written
 from jobman.plan.model import Plan
 from jobman.settings import settings_from_text
@@ -38,7 +46,7 @@ PATIENCE = 150.0
 _PAUSE = 0.4
 _AFTER = 60.0
 """Seconds that objects have to be gone."""
-_KINDS: tuple[Kind[Any], ...] = (JOBS, PODS, SERVICES, CONFIG_MAPS, NETWORK_POLICIES)
+_KINDS: tuple[Kind[Any], ...] = (JOB_SETS, JOBS, PODS, SERVICES, CONFIG_MAPS, NETWORK_POLICIES)
 
 
 @contextmanager
@@ -108,7 +116,11 @@ class Housed(Api):
         safe: bool,
         dry_run: bool = False,
     ) -> bytes:
-        at_home = housed(written, self._house()) if written["kind"] == "Job" else written
+        at_home = written
+        if written["kind"] == "Job":
+            at_home = housed(written, self._house())
+        elif written["kind"] == "JobSet":
+            at_home = housed_set(written, self._house())
         return await super()._post(kind, at_home, namespace, safe=safe, dry_run=dry_run)
 
 
@@ -117,6 +129,13 @@ def housed(job: Written, folder: Path) -> Written:
     spec = job["spec"]
     pod = housed_pod(spec["template"]["spec"], folder)
     return {**job, "spec": {**spec, "template": {**spec["template"], "spec": pod}}}
+
+
+def housed_set(jobs: Written, folder: Path) -> Written:
+    """The same for all Jobs that a JobSet makes."""
+    spec = jobs["spec"]
+    members = [{**each, "template": housed(each["template"], folder)} for each in spec["replicatedJobs"]]
+    return {**jobs, "spec": {**spec, "replicatedJobs": members}}
 
 
 class ClusterEngine(Bound):

@@ -24,7 +24,7 @@ from tests.engines.kubernetes.cluster import (
 )
 
 PAGE = "kubernetes.md"
-CHAIN = "chain.yaml"
+GRAPH = "graph.yaml"
 LABELS = {
     names.JOB,
     names.NAME,
@@ -137,7 +137,7 @@ NOT_THERE = (
     ("submit", "--no-container", "-i", "a:1", "--", "true"),
     ("submit", "--reservation", "r", "-i", "a:1", "--", "true"),
     ("submit", "--what-if", "-i", "a:1", "--", "true"),
-    ("submit", CHAIN),
+    ("submit", GRAPH),
 )
 
 
@@ -146,9 +146,9 @@ NOT_THERE = (
 @pytest.mark.parametrize("words", NOT_THERE, ids=" ".join)
 def test_what_needs_a_service_is_refused(laptop, words, tmp_path, monkeypatch):
     monkeypatch.setenv("KUBECONFIG", str(kubeconfig()))
-    (tmp_path / CHAIN).write_text(
+    (tmp_path / GRAPH).write_text(
         "version: 1\nimage: 'a:1'\ntasks:\n- {name: a, command: [echo], resources: {type: slot, count: 1}}\n"
-        "- {name: b, depends_on: a, command: [echo], resources: {type: slot, count: 1}}\n"
+        "- {name: b, depends_on: a, when: failure, command: [echo], resources: {type: slot, count: 1}}\n"
     )
     answer = laptop.jobman("-e", "kubernetes", *words, cwd=tmp_path)
     assert (answer.code, answer.out) == (4, "")

@@ -54,6 +54,9 @@ def render(
             help="Where the objects belong; else they do not say it.",
         ),
     ] = None,
+    job_set: Annotated[
+        bool, typer.Option("--job-set", help="One JobSet, for a cluster that makes the Jobs of a graph.")
+    ] = False,
     engine: Annotated[
         str | None, typer.Option("-e", "--engine", metavar="ENGINE", help="Whose files to print.")
     ] = None,
@@ -71,7 +74,7 @@ def render(
     specs = read_good_documents(file, state, form, parameters)
     if name != _RENDERED:
         _nothing(name, form)
-    found = _rendered(specs, state, namespace, form)
+    found = _rendered(specs, state, namespace, form, job_set=job_set)
     if folder is not None:
         _write(found, folder, form)
     elif form == "json":
@@ -92,10 +95,13 @@ def _nothing(engine: str, form: str) -> NoReturn:
     _unable(message, f"`-e {_RENDERED}` prints what a document becomes on a cluster", form)
 
 
-def _rendered(specs: Sequence[JobSpec], state: State, namespace: str | None, form: str) -> list[Rendered]:
+def _rendered(
+    specs: Sequence[JobSpec], state: State, namespace: str | None, form: str, *, job_set: bool
+) -> list[Rendered]:
     from jobman.engines.kubernetes.compile import CannotCompile, compile_plan
     from jobman.engines.kubernetes.driving import needs_driver
     from jobman.engines.kubernetes.manifest import document
+    from jobman.engines.kubernetes.sets import compile_set
 
     plans = [spec.plan() for spec in specs]
     found: list[Rendered] = []
@@ -104,11 +110,11 @@ def _rendered(specs: Sequence[JobSpec], state: State, namespace: str | None, for
     for spec, plan, job_id in zip(specs, plans, _ids(plans), strict=True):
         target = _target(spec, plan, job_id, state, namespace, form)
         try:
-            compiled = compile_plan(plan, target)
+            compiled = (compile_set if job_set else compile_plan)(plan, target)
         except CannotCompile as error:
             refused += error.refused if len(plans) == 1 else _told_apart(error.refused, plan)
             continue
-        lost.append((plan, needs_driver(plan, target)))
+        lost.append((plan, [] if job_set else needs_driver(plan, target)))
         for unit, written in compiled.objects():
             placed = written if namespace is not None else _anywhere(written)
             found.append(Rendered(placed, document(unit, placed)))

@@ -151,6 +151,7 @@ class DirectClient(Client):
             namespace=namespace,
             owner=owner,
             driven=driven or is_graph,
+            sets=await self._direct.has_sets(),
         )
         for one in prepared:
             one.compiled.anchor["metadata"]["annotations"][FINGERPRINT] = print_of_it
@@ -158,7 +159,7 @@ class DirectClient(Client):
             await self._try_out(prepared)
             return _submitted(prepared, warnings, notes=["nothing was submitted"])
         replayed = key is not None and await self._is_known(owner, key, print_of_it)
-        if not replayed and (len(prepared) > 1 or any(one.is_driven for one in prepared)):
+        if not replayed and (len(prepared) > 1 or any(one.samples for one in prepared)):
             await self._try_out(prepared)
         await self._make(prepared)
         alone = [one for one in prepared if one.is_driven and not driven]

@@ -6,7 +6,7 @@ import hashlib
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -22,10 +22,13 @@ from jobman.engines.kubernetes.driving import needs_driver
 from jobman.engines.kubernetes.features import refusals
 from jobman.engines.kubernetes.found import FINGERPRINT, OPTIONS
 from jobman.engines.kubernetes.kept_logs import KeptLogs, kept_logs
+from jobman.engines.kubernetes.kinds import JOB_SETS
 from jobman.engines.kubernetes.objects import Written
+from jobman.engines.kubernetes.sets import SetCompiler, beyond_a_set
 from jobman.engines.kubernetes.site import of_site
 from jobman.engines.kubernetes.staging import files_at_hand
 from jobman.plan.model import Plan
+from jobman.settings.kubernetes import cluster_of
 from jobman.spec.problems import Problem
 
 _ENGINE = "kubernetes"
@@ -48,17 +51,14 @@ class Prepared(msgspec.Struct, frozen=True, kw_only=True):
     compiled: Compiled
     owner: str
     held: bool
-    samples: dict[str, list[Written]] | None = None
-    """Of a job that is driven: the Jobs of each task that will be made first. They come later, one by one."""
-
-    @property
-    def is_driven(self) -> bool:
-        return self.samples is not None
+    is_driven: bool = False
+    samples: dict[str, list[Written]] = {}
+    """The Jobs of each task that somebody else makes later: whoever drives the job, or the cluster."""
 
     @property
     def trial(self) -> Compiled:
         """What a cluster is to look at before anything is made."""
-        return msgspec.structs.replace(self.compiled, units={**self.compiled.units, **(self.samples or {})})
+        return msgspec.structs.replace(self.compiled, units={**self.compiled.units, **self.samples})
 
     @property
     def answer(self) -> answers.Job:
@@ -97,14 +97,16 @@ def prepare(
     namespace: str,
     owner: str,
     driven: bool = False,
+    sets: bool = False,
 ) -> list[Prepared]:
     """The objects of each job. The same key makes the same ids, so that nothing is made twice.
 
-    `driven` says that somebody will drive those jobs that need it; else they are refused.
+    `sets` says that the cluster makes JobSets, and `driven` that somebody will drive those jobs for which
+    that is not enough; else they are refused.
     """
     print_of_it = fingerprint(submission)
     return [
-        _prepared(submission, plan, job_id(owner, key, number), namespace, owner, print_of_it, driven)
+        _prepared(submission, plan, job_id(owner, key, number), namespace, owner, print_of_it, driven, sets)
         for number, plan in enumerate(plans)
     ]
 
@@ -128,7 +130,9 @@ def _prepared(
     owner: str,
     print_of_it: str,
     driven: bool,
+    sets: bool,
 ) -> Prepared:
+    settings = SettingsShelf().get(submission)
     folder = Path(submission.cwd or "/")
     target = Target(
         namespace=namespace,
@@ -138,35 +142,55 @@ def _prepared(
         name=plan.name or name_from(submission.file, plan),
         files=files_at_hand(plan, folder),
         keep_logs=_kept_logs(submission.keep_logs),
-        **of_site(SettingsShelf().get(submission)),
+        **of_site(settings),
     )
     try:
-        compiled, samples = _compiled(plan, target, driven=driven)
+        made = _compiled(plan, target, driven=driven, sets=sets and cluster_of(settings.values).job_sets)
     except CannotCompile as error:
         refuse(error.refused, _ENGINE)
         raise
-    name = plan.name or name_from(submission.file, plan)
+    name, compiled = plan.name or name_from(submission.file, plan), made.compiled
     _mark(compiled, {OPTIONS: _options(submission, name), FINGERPRINT: print_of_it})
     if submission.hold:
         _hold(compiled)
-        if samples is not None:
+        if made.is_driven:
             _mark(compiled, {names.HOLD: "true"})
     is_held = submission.hold or any(
         names.HOLD in each["metadata"]["annotations"] for units in compiled.units.values() for each in units
     )
-    is_held |= samples is not None and plan.policies.hold
+    is_held |= made.waits and plan.policies.hold
     return Prepared(
-        id=id_, name=name, plan=plan, compiled=compiled, owner=owner, held=is_held, samples=samples
+        id=id_,
+        name=name,
+        plan=plan,
+        compiled=compiled,
+        owner=owner,
+        held=is_held,
+        is_driven=made.is_driven,
+        samples=made.samples,
     )
 
 
-def _compiled(
-    plan: Plan, target: Target, *, driven: bool
-) -> tuple[Compiled, dict[str, list[Written]] | None]:
-    """The objects of a job; with samples of its Jobs where it has to be driven, and somebody will."""
+class _Made(NamedTuple):
+    """The objects of a job, and the Jobs that somebody else makes later."""
+
+    compiled: Compiled
+    samples: dict[str, list[Written]] = {}
+    is_driven: bool = False
+
+    @property
+    def waits(self) -> bool:
+        return bool(self.samples)
+
+
+def _compiled(plan: Plan, target: Target, *, driven: bool, sets: bool) -> _Made:
     found, needed = refusals(plan, target), needs_driver(plan, target)
     if not found and not needed:
-        return compile_plan(plan, target), None
+        return _Made(compile_plan(plan, target))
+    beyond_sets = beyond_a_set(plan, target)
+    if sets and not beyond_sets:
+        setting = SetCompiler(plan, target)
+        return _Made(setting.compiled(), setting.samples())
     with_driver = msgspec.structs.replace(target, driven=True)
     beyond_driving = refusals(plan, with_driver)
     if driven or beyond_driving:
@@ -174,8 +198,11 @@ def _compiled(
         compiler = DrivenCompiler(plan, with_driver)
         compiled = compiler.compiled()
         compiled.support.append(new_course(compiled.anchor))
-        return compiled, compiler.samples()
-    raise Refusal("cannot", f"a cluster alone cannot drive this job: {told([*needed, *found])}", _DRIVE_IT)
+        return _Made(compiled, compiler.samples(), is_driven=True)
+    missing, advice = (beyond_sets if sets else [*needed, *found]), _DRIVE_IT
+    if not sets and not beyond_sets:
+        advice = f"{advice}; with JobSet installed, the cluster could do it"
+    raise Refusal("cannot", f"a cluster alone cannot drive this job: {told(missing)}", advice)
 
 
 def _kept_logs(text: str | None) -> KeptLogs | None:
@@ -193,10 +220,11 @@ def _mark(compiled: Compiled, annotations: Mapping[str, str]) -> None:
 
 
 def _hold(compiled: Compiled) -> None:
-    for units in compiled.units.values():
-        for written in units:
-            written["metadata"].setdefault("annotations", {})[names.HOLD] = "true"
-            written["spec"]["suspend"] = True
+    suspended = [each for units in compiled.units.values() for each in units]
+    suspended += [compiled.anchor] if compiled.anchor["kind"] == JOB_SETS.kind else []
+    for written in suspended:
+        written["metadata"].setdefault("annotations", {})[names.HOLD] = "true"
+        written["spec"]["suspend"] = True
 
 
 def _options(submission: answers.Submission, name: str) -> str:

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import msgspec
 
-from jobman.spec.kinds import Items, Names, Text
+from jobman.spec.kinds import Flag, Items, Names, Text
 from jobman.spec.names import LABEL_KEY, LABEL_VALUE, NAME, WORD
 from jobman.spec.records import Element, Key, Of
 
@@ -40,6 +40,7 @@ class Kubernetes(Element, frozen=True, kw_only=True):
         tuple[str, ...],
         Key(Items(LABEL_KEY, "a list of taints", unique=True), "taints of these that keep others away"),
     ] = ()
+    job_sets: Annotated[bool, Key(Flag(), "whether graphs become JobSets where the cluster has them")] = True
 
 
 KUBERNETES = Of(Kubernetes)
@@ -55,6 +56,7 @@ class Cluster(msgspec.Struct, frozen=True, kw_only=True):
     topology: dict[str, str] = {}
     nodes: dict[str, str] = {}
     tolerates: tuple[str, ...] = ()
+    job_sets: bool = True
 
 
 def cluster_of(values: Mapping[str, Any]) -> Cluster:

@@ -49,6 +49,14 @@ def config(namespace: str, tmp_path: Path) -> Path:
     return config_for(namespace, tmp_path, kubeconfig())
 
 
+@pytest.fixture(autouse=True)
+def without_sets(tmp_path: Path) -> None:
+    """Where the cluster makes JobSets, it would need no driver."""
+    for home in (tmp_path, tmp_path / "home"):
+        (home / ".jobman").mkdir(parents=True)
+        (home / ".jobman" / "settings.yaml").write_text("kubernetes: {job_sets: false}\n")
+
+
 @pytest.fixture
 def jobman(config: Path, tmp_path: Path) -> Jobman:
     return command_with(config, tmp_path)

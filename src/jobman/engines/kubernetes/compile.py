@@ -53,10 +53,12 @@ class Outline(msgspec.Struct, frozen=True):
 class Compiler:
     """The compilation of one plan: names first, since copies are told the names of others."""
 
+    _names: type[Naming] = Naming
+
     def __init__(self, plan: Plan, target: Target) -> None:
         self._plan = plan
         self._target = target
-        self._naming = Naming(plan, target.job_id)
+        self._naming = self._names(plan, target.job_id)
         self._tasks = [unit for unit in plan.units if unit.kind == "task"]
         self._ports = {unit.id: services.port_numbers(unit.policies.ports) for unit in self._tasks}
         self._outlines = self._outlined()
@@ -194,11 +196,11 @@ class Compiler:
         support: list[Written] = []
         if self._subdomain is not None:
             support.append(services.headless(self._subdomain, self._labels(), self._target))
+        return [*support, *self._walls()]
+
+    def _walls(self) -> Iterator[Written]:
         if self._plan.network is not None and self._plan.network.isolated:
-            support.append(
-                services.isolation(self._naming.job, self._open_ports(), self._labels(), self._target)
-            )
-        return support
+            yield services.isolation(self._naming.job, self._open_ports(), self._labels(), self._target)
 
     def _support_of(self, unit: Unit) -> Iterator[Written]:
         labels = {**self._labels(), names.TASK: names.label_value(unit.id)}

@@ -23,11 +23,13 @@ from jobman.engines.kubernetes.blockers import Blocker
 from jobman.engines.kubernetes.copies import CANCELLED
 from jobman.engines.kubernetes.errors import Forbidden, KubernetesError, NotFound
 from jobman.engines.kubernetes.found import ACTS, Act, FoundJob, closed_gates, is_held, is_stopped
+from jobman.engines.kubernetes.found_sets import SetJob
 from jobman.engines.kubernetes.indexes import is_over
 from jobman.engines.kubernetes.kinds import (
     CLAIMS,
     CONFIG_MAPS,
     EVENTS,
+    JOB_SETS,
     JOBS,
     NODES,
     PODS,
@@ -37,7 +39,7 @@ from jobman.engines.kubernetes.kinds import (
 from jobman.engines.kubernetes.merging import Wanted, everything, following, merged, until_over
 from jobman.engines.kubernetes.milestones import Happening
 from jobman.engines.kubernetes.needs import needs_of
-from jobman.engines.kubernetes.objects import ConfigMap, Event, Job, Kept, Node, Pod, Written
+from jobman.engines.kubernetes.objects import ConfigMap, Event, Job, JobSet, Kept, Node, Pod, Written
 from jobman.engines.kubernetes.outputs import Line
 from jobman.engines.kubernetes.quantities import Amounts, parse_amounts, total
 from jobman.engines.kubernetes.stops import stops
@@ -68,6 +70,7 @@ class Direct:
     def __init__(self, api: Api) -> None:
         self.api = api
         self._owner: str | None = None
+        self._has_sets: bool | None = None
 
     async def owner(self) -> str:
         """Who the cluster says we are; empty where it does not say."""
@@ -90,7 +93,8 @@ class Direct:
         """
         anchor = compiled.anchor
         others = [written for _, written in compiled.objects() if written is not anchor]
-        waits = bool(others) and anchor["kind"] == "Job" and not anchor["spec"].get("suspend")
+        is_job = anchor["kind"] in (JOBS.kind, JOB_SETS.kind)
+        waits = bool(others) and is_job and not anchor["spec"].get("suspend")
         first = {**anchor, "spec": {**anchor["spec"], "suspend": True}} if waits else anchor
         kind = await self.api.kind_of(anchor)
         name = anchor["metadata"]["name"]
@@ -107,7 +111,7 @@ class Direct:
             jobs = [each for units in compiled.units.values() for each in units if each is not anchor]
             await self._side_by_side([self.api.ensure(owned(each, owner)) for each in jobs])
             if waits and _waits_for_us(made):
-                await self.api.merge_patch(JOBS, name, {"spec": {"suspend": False}})
+                await self.api.merge_patch(kind, name, {"spec": {"suspend": False}})
         except BaseException:
             if not was_there:
                 await asyncio.shield(self._undo(kind, made))
@@ -168,22 +172,39 @@ class Direct:
         return _meant(own, reference) or _meant(everybody, reference)
 
     async def _found(self, labels: str) -> list[FoundJob]:
-        jobs, configs, pods = await asyncio.gather(
+        jobs, configs, pods, sets = await asyncio.gather(
             self.api.list(JOBS, labels=labels),
             self.api.list(CONFIG_MAPS, labels=f"{labels},!{names.TASK}"),
             self.api.list(PODS, labels=labels),
+            self._sets(labels),
         )
         is_checked = any(_may_be_unhealthy(pod) for pod in pods.items)
         checks = await self._if_allowed(EVENTS, fields="reason=Unhealthy") if is_checked else ()
-        return _sorted_out(jobs.items, configs.items, pods.items, checks)
+        return _sorted_out(jobs.items, [*configs.items, *sets], pods.items, checks)
+
+    async def has_sets(self) -> bool:
+        """Whether the cluster makes JobSets, and we may see them."""
+        if self._has_sets is None:
+            await self._sets(f"{names.JOB}=none")
+        return bool(self._has_sets)
+
+    async def _sets(self, labels: str) -> Sequence[JobSet]:
+        if self._has_sets is False:
+            return ()
+        try:
+            listed = await self.api.list(JOB_SETS, labels=labels)
+        except (NotFound, Forbidden):
+            self._has_sets = False
+            return ()
+        self._has_sets = True
+        return listed.items
 
     # -- acting ----------------------------------------------------------------------------------------------
 
     async def delete(self, job: FoundJob) -> bool:
         """Delete a job with everything it owns; whether it was still there."""
-        kind: Kind[Any] = CONFIG_MAPS if job.has_config else JOBS
         meta = job.anchor.metadata
-        return await self.api.delete(kind, meta.name, uid=meta.uid, propagation="Background")
+        return await self.api.delete(job.anchor_kind, meta.name, uid=meta.uid, propagation="Background")
 
     async def delete_all(self, jobs: Sequence[FoundJob]) -> None:
         """Delete many."""
@@ -194,9 +215,14 @@ class Direct:
         if isinstance(job, DrivenJob):
             await steering.want(self.api, job, cancelled=_now())
             return
-        marks = {"metadata": {"annotations": {CANCELLED: _now()}}}
+        marks: Written = {"metadata": {"annotations": {CANCELLED: _now()}}}
+        if isinstance(job, SetJob):
+            # First the set, which would make others in the place of those that are suspended.
+            await self._change_set(job, {**marks, "spec": {"suspend": True}})
+            await self._change(job, marks)
+            return
         await self._change(job, {**marks, "spec": {"suspend": True}})
-        if job.has_config:
+        if job.anchor_kind is CONFIG_MAPS:
             await self.api.merge_patch(CONFIG_MAPS, job.anchor.metadata.name, marks)
 
     async def hold(self, job: FoundJob) -> None:
@@ -205,8 +231,11 @@ class Direct:
             await steering.want(self.api, job, held="true")
             await self._note(job, "held", await self._by())
             return
-        marks = {"annotations": {names.HOLD: "true"}}
-        await self._change(job, {"metadata": marks, "spec": {"suspend": True}})
+        held: Written = {"metadata": {"annotations": {names.HOLD: "true"}}, "spec": {"suspend": True}}
+        if isinstance(job, SetJob):
+            await self._change_set(job, held)
+        else:
+            await self._change(job, held)
         await self._note(job, "held", await self._by())
 
     async def release(self, job: FoundJob) -> None:
@@ -218,6 +247,11 @@ class Direct:
     async def _release(self, job: FoundJob) -> None:
         if isinstance(job, DrivenJob):
             await steering.want(self.api, job, held="false")
+            return
+        if isinstance(job, SetJob):
+            await self._change_set(
+                job, {"metadata": {"annotations": {names.HOLD: None}}, "spec": {"suspend": False}}
+            )
             return
         for each in job.jobs:
             if is_held(each) and not _is_decided(each):
@@ -261,8 +295,10 @@ class Direct:
         """Remember what somebody did: a cluster has no place of its own for that."""
         acts = [*job.acts, Act(time.time() if at is None else at, kind, message)][-_MOST_ACTS:]
         marks = {"metadata": {"annotations": {ACTS: msgspec.json.encode(acts).decode()}}}
-        where: Kind[Any] = CONFIG_MAPS if job.has_config else JOBS
-        await self.api.merge_patch(where, job.anchor.metadata.name, marks)
+        await self.api.merge_patch(job.anchor_kind, job.anchor.metadata.name, marks)
+
+    async def _change_set(self, job: SetJob, patch: Written) -> None:
+        await self.api.merge_patch(JOB_SETS, job.anchor.metadata.name, patch)
 
     async def _change(self, job: FoundJob, patch: Written) -> None:
         """Change every Job that is not over."""
@@ -294,11 +330,15 @@ class Direct:
                 continue
             if CANCELLED in each.metadata.annotations and not is_over(each):
                 continue
+            if isinstance(job, SetJob) and job.is_held:
+                continue
             found = list(stops(job, each, stands.task))
             found = found or whys.why(each, job.pods, events, quotas, claims, nodes)
             told += [(stands.task, blocker) for blocker in found]
         if isinstance(job, DrivenJob):
             told += waits.turns(job)
+        if isinstance(job, SetJob):
+            told += job.turns()
         return list({(blocker.message, blocker.replicas): (task, blocker) for task, blocker in told}.values())
 
     async def happenings(self, job: FoundJob) -> list[Happening]:
@@ -311,13 +351,18 @@ class Direct:
         jobs, pods, told = Watched(JOBS, labels), Watched(PODS, labels), Watched(EVENTS)
         anchors = Watched(CONFIG_MAPS, f"{labels},!{names.TASK}")
         changed = asyncio.Event()
+        sets = Watched(JOB_SETS, labels)
         keepers = [each.keep(self.api, changed) for each in (anchors, jobs, pods)]
+        if await self.has_sets():
+            keepers.append(sets.keep(self.api, changed))
         if await self.api.may("watch", EVENTS):
             keepers.append(told.keep(self.api, changed))
         seen: set[tuple[Any, ...]] = set()
         async with aclosing(moments(changed, keepers)) as bursts:
             async for _ in bursts:
-                found = _sorted_out(jobs.objects, anchors.objects, pods.objects, told.objects)
+                found = _sorted_out(
+                    jobs.objects, [*anchors.objects, *sets.objects], pods.objects, told.objects
+                )
                 job = found[0] if found else None
                 if job is None and seen:
                     return
@@ -338,10 +383,26 @@ class Direct:
 
         Raises NobodyDrives where one is driven, and nobody does it.
         """
-        if isinstance(await self.job(job_id), DrivenJob):
+        job = await self.job(job_id)
+        if isinstance(job, DrivenJob):
             await steering.until_over(self.api, job_id)
             return
+        if isinstance(job, SetJob):
+            await self._until_set_is_over(job_id)
+            return
         await until_over(self.api, f"{names.JOB}={job_id}", is_done=is_stopped)
+
+    async def _until_set_is_over(self, job_id: str) -> None:
+        labels = f"{names.JOB}={job_id}"
+        sets, jobs = Watched(JOB_SETS, labels), Watched(JOBS, labels)
+        changed = asyncio.Event()
+        keepers = [each.keep(self.api, changed) for each in (sets, jobs)]
+        async with aclosing(moments(changed, keepers)) as bursts:
+            async for _ in bursts:
+                if not sets.is_known or not jobs.is_known:
+                    continue
+                if all(SetJob(each, jobs.objects, ()).is_over for each in sets.objects):
+                    return
 
     async def lines(
         self,
@@ -400,9 +461,9 @@ class Direct:
 
 
 def _sorted_out(
-    jobs: Sequence[Job], configs: Sequence[Kept], pods: Sequence[Pod], events: Sequence[Event]
+    jobs: Sequence[Job], others: Sequence[Kept], pods: Sequence[Pod], events: Sequence[Event]
 ) -> list[FoundJob]:
-    """Whose the objects are; the newest job first."""
+    """Whose the objects are; the newest job first. `others` are ConfigMaps and JobSets."""
     own: defaultdict[str, list[Job]] = defaultdict(list)
     for job in jobs:
         own[_id(job)].append(job)
@@ -411,10 +472,10 @@ def _sorted_out(
         their_pods[_id(pod)].append(pod)
     anchors: dict[str, Kept] = {
         _id(each): each
-        for each in (*jobs, *configs)
+        for each in (*jobs, *others)
         if names.DOCUMENT in each.metadata.annotations and each.metadata.deletion_timestamp is None
     }
-    courses = {_id(each): each for each in configs if names.COURSE in each.metadata.annotations}
+    courses = {_id(each): each for each in others if names.COURSE in each.metadata.annotations}
     found = [
         _as_found(anchor, courses.get(job_id), own[job_id], their_pods[job_id], events)
         for job_id, anchor in anchors.items()
@@ -427,6 +488,8 @@ def _as_found(
 ) -> FoundJob:
     if isinstance(course, ConfigMap):
         return DrivenJob(anchor, course, jobs, pods, events)
+    if isinstance(anchor, JobSet):
+        return SetJob(anchor, jobs, pods, events)
     return FoundJob(anchor, jobs, pods, events)
 
 
@@ -453,7 +516,12 @@ def _is_decided(job: Job) -> bool:
 def _waits_for_us(made: Kept) -> bool:
     """Whether a Job is suspended, and nobody wants it so."""
     marks = made.metadata.annotations
-    return isinstance(made, Job) and made.spec.suspend and names.HOLD not in marks and CANCELLED not in marks
+    return (
+        isinstance(made, Job | JobSet)
+        and made.spec.suspend
+        and names.HOLD not in marks
+        and CANCELLED not in marks
+    )
 
 
 def _id(each: Kept) -> str:

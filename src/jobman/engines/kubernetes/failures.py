@@ -217,3 +217,14 @@ def are_all(replicas: tuple[Span, ...], unit: Unit) -> bool:
     if not replicas:
         return True
     return any(low == 0 and high >= unit.replicas - 1 for low, high in replicas)
+
+
+def fails_the_job(plan: Plan, unit: Unit) -> bool:
+    """Whether every failure of a task ends the whole job."""
+    codes: frozenset[int] = frozenset()
+    for rule in rules_of(plan, unit):
+        match = match_of(rule.exit_codes, rule.reasons, unit)
+        if rule.action != "fail-job" or isinstance(match, str) or not are_all(rule.replicas, unit):
+            return False
+        codes |= match.codes
+    return codes == _ALL_CODES

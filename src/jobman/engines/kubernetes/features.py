@@ -12,6 +12,10 @@ from jobman.plan.model import Plan
 
 _ELSEWHERE = "for that engine only; not looked at here"
 _DRIVEN = "driven by `jobman run`, which starts and stops each Job in turn; `submit` refuses it"
+_IN_TURN = (
+    "a JobSet where the cluster makes them and it means the same; else driven by `jobman run`, "
+    "and `submit` refuses it"
+)
 _SHELL = "by a shell around the command, which the image must have"
 _OWN_PODS = "every copy is a pod of its own; that all or none of them start is likely, not certain"
 _LAST = "where the last replica meets the goal after others failed, jobman calls the failed Job a success"
@@ -35,13 +39,13 @@ _TASKS: dict[str, Support] = {
     "steps-only": refused("files would go with their pod; write them in the task that needs them"),
     "replicas": native("the indexes of a Job; a Job for each where a replica has several copies"),
     "matrix": native("a Job for each combination"),
-    "depends_on.success": emulated(_DRIVEN),
+    "depends_on.success": emulated(_IN_TURN),
     "depends_on.failure": emulated(_DRIVEN),
     "depends_on.any": emulated(_DRIVEN),
-    "depends_on.started": emulated(_DRIVEN),
-    "depends_on.ready": emulated(_DRIVEN),
+    "depends_on.started": emulated(_IN_TURN),
+    "depends_on.ready": emulated(_IN_TURN),
     "local": emulated(f"a pod that asks for nothing; {_DRIVEN}"),
-    "service": emulated(_DRIVEN),
+    "service": emulated(_IN_TURN),
     "when.failure": emulated(_DRIVEN),
     "when.always": emulated(_DRIVEN),
     "image": native(),

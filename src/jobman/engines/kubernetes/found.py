@@ -14,7 +14,8 @@ from jobman.engines.kubernetes.attempts import Attempt, seconds
 from jobman.engines.kubernetes.compile import unpacked
 from jobman.engines.kubernetes.copies import CANCELLED, Copy, first_failure, state_without_pods
 from jobman.engines.kubernetes.indexes import Indexes, condition, is_over, replica_of
-from jobman.engines.kubernetes.objects import Event, Job, Kept, Pod
+from jobman.engines.kubernetes.kinds import CONFIG_MAPS, JOB_SETS, JOBS, Kind
+from jobman.engines.kubernetes.objects import Event, Job, JobSet, Kept, Pod
 from jobman.engines.kubernetes.states import FINAL, Standing, by_task, counted, overall, standings
 from jobman.plan.model import Plan, PlanError, Unit, plan_from_json
 
@@ -74,9 +75,11 @@ class FoundJob:
         return self.anchor.metadata.annotations
 
     @property
-    def has_config(self) -> bool:
-        """Whether the anchor is a ConfigMap, and none of the Jobs."""
-        return not isinstance(self.anchor, Job)
+    def anchor_kind(self) -> Kind[Any]:
+        """What holds all of it together: its only Job, a JobSet, or a ConfigMap."""
+        if isinstance(self.anchor, Job):
+            return JOBS
+        return JOB_SETS if isinstance(self.anchor, JobSet) else CONFIG_MAPS
 
     @property
     def options(self) -> dict[str, Any]:
@@ -219,14 +222,15 @@ class FoundJob:
         tasks = self.tasks
         for unit in self.plan.units:
             if unit.id in tasks:
-                yield from _replicas(unit, tasks[unit.id], jobs[unit.id])
+                yield from _replicas(unit, tasks[unit.id], jobs.get(unit.id, []))
             elif unit.kind == "group":
                 yield ReplicaAt(unit=unit.id, index=0, stands=self._group(unit, tasks))
 
     def _group(self, unit: Unit, tasks: dict[str, Standing]) -> Copy:
         """A group, which nothing on a cluster stands for, from the tasks in it."""
-        own = [stands for task, stands in tasks.items() if task.startswith(f"{unit.id}/")]
-        state = overall(own)
+        inside = [stands for task, stands in tasks.items() if task.startswith(f"{unit.id}/")]
+        own = [stands for stands in inside if stands.state != "skipped"]
+        state = "skipped" if inside and not own else overall(own)
         ill = next((one for one in own if one.state == "failed"), None) if state == "failed" else None
         return Copy(
             index=0,
@@ -299,6 +303,13 @@ def _ended_words(copy: Copy) -> str:
 
 def _replicas(unit: Unit, stands: Standing, jobs: list[Job]) -> Iterator[ReplicaAt]:
     states: dict[int, Copy] = dict(stands.replicas)
+    if not jobs:
+        code = 0 if stands.state == "succeeded" else None
+        for index in range(unit.replicas):
+            yield ReplicaAt(
+                unit=unit.id, index=index, stands=Copy(index=index, state=stands.state, exit_code=code)
+            )
+        return
     if len(jobs) == 1 and replica_of(jobs[0]) is None:
         (job,) = jobs
         done = Indexes(job.status.completed_indexes)

@@ -12,6 +12,7 @@ from jobman.engines.kubernetes.objects import (
     ConfigMap,
     Event,
     Job,
+    JobSet,
     Kept,
     Node,
     Page,
@@ -82,7 +83,7 @@ SERVICE_ACCOUNTS = Kind("v1", "ServiceAccount", "serviceaccounts", Kept)
 NAMESPACES = Kind("v1", "Namespace", "namespaces", Kept, namespaced=False)
 RUNTIME_CLASSES = Kind("node.k8s.io/v1", "RuntimeClass", "runtimeclasses", RuntimeClass, namespaced=False)
 NETWORK_POLICIES = Kind("networking.k8s.io/v1", "NetworkPolicy", "networkpolicies", Kept)
-JOB_SETS = Kind("jobset.x-k8s.io/v1alpha2", "JobSet", "jobsets", Kept)
+JOB_SETS = Kind("jobset.x-k8s.io/v1alpha2", "JobSet", "jobsets", JobSet)
 
 KINDS: dict[tuple[str, str], Kind[Any]] = {
     (kind.api, kind.kind): kind

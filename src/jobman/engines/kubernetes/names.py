@@ -54,6 +54,7 @@ LONGEST_NAME = 50
 """A pod's name is that of its Job, an index of up to five digits and five letters: 63 at most."""
 _LONGEST_LABEL = 63
 _SHORT_ID = 6
+_LONGEST_SET = 24
 _SUBDOMAIN = re.compile(r"(?=.{1,253}$)[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*")
 _LABEL_KEY = re.compile(
     r"([a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?/)?[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?"
@@ -133,6 +134,26 @@ class Naming:
     def _called(self, text: str, *parts: int | str) -> str:
         end = "-".join((self._id, *map(str, parts)))
         return f"{dns_label(text, LONGEST_NAME - len(end) - 1)}-{end}"
+
+
+class SetNaming(Naming):
+    """The names of a job that is a JobSet, whose controller calls its Jobs `SET-MEMBER-0`."""
+
+    def __init__(self, plan: Plan, job_id: str) -> None:
+        super().__init__(plan, job_id)
+        self.job = f"{dns_label(self._base, _LONGEST_SET - len(self._id) - 1)}-{self._id}"
+
+    def task(self, unit: Unit, *parts: int) -> str:
+        return f"{self.job}-{self._member(unit, *parts)}-0"
+
+    def member_of(self, name: str) -> str:
+        """What a Job of this name is called among the members of its set."""
+        return name.removeprefix(f"{self.job}-").removesuffix("-0")
+
+    def _member(self, unit: Unit, *parts: int) -> str:
+        end = "".join(f"-{part}" for part in parts)
+        room = LONGEST_NAME - _LONGEST_SET - len("--0") - len(end)
+        return dns_label(self._told_apart(unit), room) + end
 
 
 def _only_name(plan: Plan) -> str | None:

@@ -253,6 +253,21 @@ class Job(Kept, kw_only=True):
     status: JobStatus = msgspec.field(default_factory=JobStatus)
 
 
+class JobSetSpec(Object, kw_only=True):
+    suspend: bool = False
+
+
+class JobSetStatus(Object, kw_only=True):
+    conditions: list[Condition] = []
+
+
+class JobSet(Kept, kw_only=True):
+    """Several Jobs that a controller of the cluster makes in turn."""
+
+    spec: JobSetSpec = msgspec.field(default_factory=JobSetSpec)
+    status: JobSetStatus = msgspec.field(default_factory=JobSetStatus)
+
+
 # -- the cluster ---------------------------------------------------------------------------------------------
 
 

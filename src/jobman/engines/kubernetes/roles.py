@@ -53,6 +53,7 @@ _WRITTEN = ("get", "list", "watch", "create", "patch", "delete")
 _READ = ("get", "list", "watch")
 _DIRECT: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     ("batch", "jobs", _WRITTEN),
+    ("jobset.x-k8s.io", "jobsets", _WRITTEN),
     ("", "services", _WRITTEN),
     ("", "configmaps", _WRITTEN),
     ("", "secrets", _WRITTEN),

@@ -55,7 +55,7 @@ class Compiled(msgspec.Struct, frozen=True, kw_only=True):
     """The objects of a job. Whoever creates them makes the anchor the owner of all others."""
 
     anchor: Written
-    """The only Job, or a ConfigMap; deleting it deletes everything."""
+    """The only Job, a JobSet that makes them all, or a ConfigMap; deleting it deletes everything."""
     support: list[Written]
     """What the units need: files, Services, claims, rules of the network."""
     units: dict[str, list[Written]]

@@ -10,7 +10,7 @@ from jobman.engines.kubernetes.course import TaskAt
 from jobman.engines.kubernetes.underway import DrivenJob, resuming
 from jobman.plan.model import Unit
 
-_WAITS_FOR = {
+WAITS_FOR = {
     "success": "to succeed",
     "failure": "to fail",
     "any": "to end",
@@ -70,7 +70,7 @@ def _of_waiting(job: DrivenJob, row: TaskAt) -> Found:
         outcomes = {other.unit: other.outcome for other in job.rows if row.scope.startswith(other.scope)}
         waits = [edge for edge in job.plan.edges if edge.unit == unit.id and outcomes.get(edge.after) is None]
         for edge in waits:
-            message = f"{name} waits for {edge.after} {_WAITS_FOR[edge.when]}"
+            message = f"{name} waits for {edge.after} {WAITS_FOR[edge.when]}"
             yield unit.id, Blocker(kind="dependency", message=message)
         most = unit.policies.parallelism or job.plan.policies.parallelism
         if not waits and most is not None:

@@ -45,6 +45,8 @@ class Watched(Generic[T]):
         self._kind = kind
         self._labels = labels
         self._known: dict[str, T] = {}
+        self.is_known = False
+        """Whether anybody has looked yet."""
 
     @property
     def objects(self) -> list[T]:
@@ -55,6 +57,7 @@ class Watched(Generic[T]):
         while True:
             listed = await api.list(self._kind, labels=self._labels)
             self._known = {each.metadata.uid: each for each in listed.items}
+            self.is_known = True
             changed.set()
             with contextlib.suppress(Expired):
                 changes = api.watch(self._kind, listed.resource_version, labels=self._labels)
