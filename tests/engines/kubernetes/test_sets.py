@@ -183,6 +183,16 @@ def test_more_than_five_are_not_waited_for_at_once():
     many = [f"name: t{number}" for number in range(6)]
     text = graph(*many, "name: z, depends_on: [t0, t1, t2, t3, t4, t5]", top=f"name: x\n{FAIL_ALL}")
     assert ("depends_on.success", ("z",)) in refused(text)
+    six = graph(
+        "name: a, matrix: {k: [1, 2, 3, 4, 5, 6]}", "name: z, depends_on: a", top=f"name: x\n{FAIL_ALL}"
+    )
+    assert refused(six) == [("depends_on.success", ("z",))]
+    assert refused(six.replace(", 6]", "]")) == []
+
+
+@pytest.mark.parametrize("key", ["parallelism: 1", "max_failed: 1", "completions: 1"])
+def test_what_counts_over_the_whole_document_is_refused(key):
+    assert refused(graph("name: a", "name: b, depends_on: a", top=f"name: x\n{key}")) != []
 
 
 @given(st.integers(2, 7), st.data())

@@ -82,15 +82,15 @@ class Compiler:
     def _outlined(self) -> dict[str, list[Outline]]:
         shapes = {unit.id: slices(chosen(unit, self._target.chosen.get(unit.id, 0))) for unit in self._tasks}
         count = sum(
-            (unit.replicas if _is_split(unit, shapes[unit.id]) else 1) * len(shapes[unit.id])
+            (unit.replicas if is_split(unit, shapes[unit.id]) else 1) * len(shapes[unit.id])
             for unit in self._tasks
         )
         return {unit.id: list(self._outline(unit, shapes[unit.id], count == 1)) for unit in self._tasks}
 
     def _outline(self, unit: Unit, pieces: tuple[Slice, ...], is_only: bool) -> Iterator[Outline]:
         if is_only:
-            yield Outline(self._naming.single(), 0 if _is_split(unit, pieces) else None, pieces[0])
-        elif not _is_split(unit, pieces):
+            yield Outline(self._naming.single(), 0 if is_split(unit, pieces) else None, pieces[0])
+        elif not is_split(unit, pieces):
             yield Outline(self._naming.task(unit), None, pieces[0])
         else:
             for replica in range(unit.replicas):
@@ -306,6 +306,6 @@ def unpacked(text: str) -> str:
     return gzip.decompress(base64.b64decode(text.removeprefix("gzip:"))).decode()
 
 
-def _is_split(unit: Unit, pieces: tuple[Slice, ...]) -> bool:
+def is_split(unit: Unit, pieces: tuple[Slice, ...]) -> bool:
     """Whether each replica has Jobs of its own: its copies belong together, or its command is another."""
     return bool(unit.matrix) or sum(piece.count for piece in pieces) > 1

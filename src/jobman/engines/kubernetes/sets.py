@@ -7,13 +7,13 @@ where their own rules let the job fail. All else is refused here, and driven by 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from jobman.engines.base import Refused
 from jobman.engines.kubernetes import names
 from jobman.engines.kubernetes.affinity import tasks_of
-from jobman.engines.kubernetes.compile import Compiler, Outline
+from jobman.engines.kubernetes.compile import Compiler, Outline, is_split
 from jobman.engines.kubernetes.driving import needs_driver
 from jobman.engines.kubernetes.failures import fails_the_job, limit_of
 from jobman.engines.kubernetes.features import refusals
@@ -47,8 +47,8 @@ def beyond_a_set(plan: Plan, target: Target) -> list[Refused]:
     driven = [each for each in needs_driver(plan, target) if each.feature not in _SAID]
     graph = Graph(plan)
     found = [*refusals(plan, target), *driven]
+    pieces = {unit.id: slices(chosen(unit, target.chosen.get(unit.id, 0))) for unit in graph.tasks}
     for unit in graph.tasks:
-        pieces = slices(chosen(unit, target.chosen.get(unit.id, 0)))
         found += [Refused(feature, (unit.id,), note) for feature, note in _of(unit, plan, graph, pieces)]
     return found + list(_side_by_side(plan, graph))
 
@@ -97,7 +97,9 @@ class Graph:
                 yield from (Edge(unit.id, task, edge.when) for task in tasks_of(self._plan, edge.after))
 
 
-def _of(unit: Unit, plan: Plan, graph: Graph, pieces: tuple[Slice, ...]) -> Iterator[tuple[str, str]]:
+def _of(
+    unit: Unit, plan: Plan, graph: Graph, pieces: Mapping[str, tuple[Slice, ...]]
+) -> Iterator[tuple[str, str]]:
     around = [unit, *groups_around(plan, unit)]
     if unit.service and unit.parent is not None:
         yield "service", "a JobSet stops it with the whole job, not with its group"
@@ -110,14 +112,20 @@ def _of(unit: Unit, plan: Plan, graph: Graph, pieces: tuple[Slice, ...]) -> Iter
     for key in ("max_failed", "completions", "success"):
         if getattr(unit.policies, key) is not None:
             yield key, "a JobSet looks at the end of a Job, not at its goal"
-    if len(pieces) > 1 and limit_of(plan, unit):
+    if len(pieces[unit.id]) > 1 and limit_of(plan, unit):
         yield "retries", "a replica that is several Jobs is not tried again as one"
     awaited = graph.awaited(unit)
-    if len(awaited) > _MOST_AWAITED:
+    others = [plan.unit(edge.after) for edge in awaited]
+    if sum(_jobs(other, pieces[other.id]) for other in others) > _MOST_AWAITED:
         yield "depends_on.success", f"a Job of a JobSet waits for {_MOST_AWAITED} others at most"
     for edge in awaited:
         if edge.when in ("started", "ready"):
             yield from _waits_for_a_start(plan.unit(edge.after), edge, plan)
+
+
+def _jobs(unit: Unit, pieces: tuple[Slice, ...]) -> int:
+    """How many Jobs a task is."""
+    return (unit.replicas if is_split(unit, pieces) else 1) * len(pieces)
 
 
 def _waits_for_a_start(other: Unit, edge: Edge, plan: Plan) -> Iterator[tuple[str, str]]:
