@@ -149,19 +149,19 @@ def test_a_graph_is_held_released_and_cancelled_as_a_whole(jobman: Jobman, tmp_p
     ]
 
 
-def test_a_service_is_there_for_the_work_and_goes_with_it(jobman: Jobman, tmp_path: Path) -> None:
-    serve = task(
-        "serve", "while true; do echo hello | nc -l -p 8080; done", service=True, restart="on-failure"
-    )
+def test_two_that_run_together_find_each_other(jobman: Jobman, tmp_path: Path) -> None:
+    serve = task("serve", "echo hello | nc -l -p 8080", ports=[8080])
     use = task(
         "use",
-        "until nc $JOBMAN_HOST_SERVE 8080 </dev/null 2>/dev/null; do sleep 0.3; done",
+        "until nc $JOBMAN_HOST_SERVE 8080 </dev/null 2>/dev/null; do sleep 0.3; done; "
+        "echo $JOBMAN_COORDINATOR",
         depends_on=[{"name": "serve", "when": "started"}],
     )
-    job = submitted(jobman, graph(tmp_path, {**serve, "ports": [8080]}, use))
+    job = submitted(jobman, graph(tmp_path, serve, use, on_failure=FAIL_ALL, coordinator="serve"))
     assert jobman("wait", job).code == 0
-    assert "hello" in jobman("logs", job).out
-    until(lambda: outcomes(jobman, job) == {"serve": {"succeeded": 1}, "use": {"succeeded": 1}})
+    said = jobman("logs", job).out
+    assert "hello" in said
+    assert f"-serve-0-0.graph-{job[:6]}" in said
 
 
 def test_run_needs_no_driver_where_the_cluster_is_one(jobman: Jobman, namespace: str, tmp_path: Path) -> None:

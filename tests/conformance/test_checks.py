@@ -123,7 +123,7 @@ def test_an_unhealthy_copy_is_tried_again_if_its_retries_are_for_that(engine: En
         - name: sick
           retries: {limit: 1, on: {reasons: unhealthy}}
           command: [sh, -c, "test $JOBMAN_ATTEMPT = 2 || sleep 600"]
-          checks: {alive: {exec: ["false"], delay: 500ms, failures: 1}}
+          checks: {alive: {exec: ["false"], delay: 3s, failures: 1}}
     """)
     assert outcome.state == "succeeded"
     assert outcome.tells("sick.0 unhealthy", "sick.0 retrying", "sick.0 succeeded")

@@ -46,6 +46,18 @@ STEPS = [
 ]
 
 
+SINGLE = """
+version: 1
+tasks:
+- name: work
+  resources: {{type: slot, count: 1, with: [{{type: memory, count: 16Mi}}]}}
+  volumes: [{{name: ledger, kind: host, path: {folder}, to: /ledger}}]
+  steps: [{{name: write, path: note, content: "a note"}}]
+  command: [sh, -c, "echo $JOBMAN_ATTEMPT.$JOBMAN_RANK >> /ledger/ran; sleep 1; echo done"]
+"""
+STEPS_OF_ONE = ["release.after-support", "release.after-pod", "release.before-running", "release.before-over"]
+
+
 @pytest.fixture
 def service(tmp_path: Path) -> Iterator[ClusterService]:
     with a_cluster_service(tmp_path) as made:
@@ -56,18 +68,31 @@ def service(tmp_path: Path) -> Iterator[ClusterService]:
 def test_a_gang_runs_once_and_leaves_nothing_wherever_the_service_is_killed(
     service: ClusterService, tmp_path: Path, step: str
 ) -> None:
+    assert ran_over_a_kill(service, tmp_path, GANG, step) == {"1.0": 1, "1.1": 1}
+
+
+@pytest.mark.parametrize("step", STEPS_OF_ONE)
+def test_a_pod_that_is_alone_runs_once_and_leaves_nothing_wherever_the_service_is_killed(
+    service: ClusterService, tmp_path: Path, step: str
+) -> None:
+    assert ran_over_a_kill(service, tmp_path, SINGLE, step) == {"1.0": 1}
+
+
+def ran_over_a_kill(service: ClusterService, tmp_path: Path, document: str, step: str) -> Counter[str]:
+    """Which copies ran how often, where the service is killed at a step and started again."""
     ledger = tmp_path / "ledger"
     ledger.mkdir()
     before = service.objects()
     service.stop()
     service.start(step if "=" in step else f"{step}=kill@1")
     with suppress(Unreachable):
-        service.submit(GANG.format(folder=ledger), key="once")
+        service.submit(document.format(folder=ledger), key="once")
     service.wait_for_death()
     service.start()
-    job = service.submit(GANG.format(folder=ledger), key="once")
+    job = service.submit(document.format(folder=ledger), key="once")
     found = service.wait(job)
     assert (found.state, found.exit_code) == ("succeeded", 0)
-    assert Counter((ledger / "ran").read_text().split()) == {"1.0": 1, "1.1": 1}
-    assert service.lines(job) == ["done", "done"]
+    ran = Counter((ledger / "ran").read_text().split())
+    assert service.lines(job) == ["done"] * ran.total()
     until(lambda: service.objects() == before, "that nothing is left")
+    return ran

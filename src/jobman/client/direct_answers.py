@@ -32,6 +32,7 @@ _KINDS: dict[str, answers.BlockerKind] = {
 """What a service has no word for."""
 _NAMES = {"cpu": "core", "memory": "memory", "ephemeral-storage": "storage"}
 _UNTOLD = ("pods",)
+_OUTCOMES = (*FINAL, "skipped")
 _MOST_RESULTS = 1000
 
 
@@ -85,7 +86,9 @@ def _tasks(job: FoundJob, plan: Plan) -> list[answers.Task]:
     found = []
     for unit in plan.units:
         own = stand.get(unit.id)
-        outcome = own.state if own is not None and own.state in FINAL else None
+        outcome = own.state if own is not None and own.state in _OUTCOMES else None
+        if unit.kind == "group" and job.is_over:
+            outcome = job.outcome_of(unit)
         found.append(
             answers.Task(
                 unit=unit.id,
@@ -95,7 +98,7 @@ def _tasks(job: FoundJob, plan: Plan) -> list[answers.Task]:
                 service=unit.service,
                 replicas=unit.replicas,
                 copies=unit.copies[0] if unit.copies else 1,
-                outcome=outcome or (job.state if job.is_over and unit.kind == "group" else None),
+                outcome=cast(Any, outcome),
                 counts={} if own is None else own.counts,
                 depends_on=[edge.after for edge in plan.edges if edge.unit == unit.id],
                 line=unit.line,

@@ -53,7 +53,6 @@ def test_the_set_holds_what_is_needed_to_show_the_job_and_to_run_it_again():
     assert (anchor["kind"], anchor["metadata"]["name"]) == ("JobSet", f"chain-{ID[:6]}")
     notes = anchor["metadata"]["annotations"]
     assert {names.DOCUMENT, names.PLAN, names.DIGEST} <= set(notes)
-    assert anchor["spec"]["successPolicy"]["targetReplicatedJobs"] == ["prepare", "train", "report"]
 
 
 def test_copies_are_told_the_names_that_the_controller_gives_to_pods():
@@ -94,14 +93,10 @@ def test_a_hold_is_that_of_the_whole_set():
         assert names.HOLD not in member["template"]["metadata"]["annotations"]
 
 
-def test_a_service_is_not_waited_for():
-    text = graph(
-        "name: db, service: true, restart: on-failure", "name: use, depends_on: [{name: db, when: started}]"
-    )
+def test_readiness_is_what_a_start_is_without_a_check():
+    text = graph("name: a", "name: b, depends_on: [{name: a, when: started}]", top=f"name: x\n{FAIL_ALL}")
     assert refused(text) == []
-    anchor = written(text).anchor
-    assert anchor["spec"]["successPolicy"]["targetReplicatedJobs"] == ["use"]
-    assert members(text)["use"]["dependsOn"] == [{"name": "db", "status": "Ready"}]
+    assert members(text)["b"]["dependsOn"] == [{"name": "a", "status": "Ready"}]
 
 
 def test_a_group_stands_for_its_tasks():
@@ -156,10 +151,7 @@ def test_parts_of_one_replica_fail_together_anyway():
         (["name: a, service: true", "name: b, depends_on: [{name: a, when: started}]"], "service"),
         (["name: a", "name: b, depends_on: [{name: a, when: started}]"], "depends_on.success"),
         (
-            [
-                "name: a, service: true, restart: on-failure, checks: {ready: {tcp: 80}}",
-                "name: b, depends_on: [{name: a, when: started}]",
-            ],
+            ["name: a, checks: {ready: {tcp: 80}}", "name: b, depends_on: [{name: a, when: started}]"],
             "depends_on.started",
         ),
     ],

@@ -45,7 +45,7 @@ _TASKS: dict[str, Support] = {
     "depends_on.started": emulated(_IN_TURN),
     "depends_on.ready": emulated(_IN_TURN),
     "local": emulated(f"a pod that asks for nothing; {_DRIVEN}"),
-    "service": emulated(_IN_TURN),
+    "service": emulated(_DRIVEN),
     "when.failure": emulated(_DRIVEN),
     "when.always": emulated(_DRIVEN),
     "image": native(),

@@ -226,6 +226,10 @@ class FoundJob:
             elif unit.kind == "group":
                 yield ReplicaAt(unit=unit.id, index=0, stands=self._group(unit, tasks))
 
+    def outcome_of(self, group: Unit) -> str:
+        """What has become of a group, from the tasks in it."""
+        return self._group(group, self.tasks).state
+
     def _group(self, unit: Unit, tasks: dict[str, Standing]) -> Copy:
         """A group, which nothing on a cluster stands for, from the tasks in it."""
         inside = [stands for task, stands in tasks.items() if task.startswith(f"{unit.id}/")]

@@ -88,7 +88,7 @@ class SetJob(FoundJob):
         """A Job that is not over when its set is will be deleted."""
         if stands.state in FINAL or not self.is_over:
             return stands
-        return _standing(unit, self._stopped(unit))
+        return _standing(unit, "cancelled")
 
     def _unseen(self, unit: Unit, graph: Graph, made: dict[str, Standing]) -> Standing:
         """One whose turn has not come, or whose Job is deleted because the set is over."""
@@ -98,10 +98,7 @@ class SetJob(FoundJob):
         had_its_turn = all(task in made and made[task].state == "succeeded" for task in awaited)
         if self.state == "failed" and not had_its_turn:
             return _standing(unit, "skipped")
-        return _standing(unit, self._stopped(unit))
-
-    def _stopped(self, unit: Unit) -> str:
-        return "succeeded" if unit.service and self.state == "succeeded" else "cancelled"
+        return _standing(unit, "cancelled")
 
 
 def _standing(unit: Unit, state: str) -> Standing:

@@ -26,7 +26,7 @@ from jobman.engines.kubernetes.underway import DrivenJob
 from jobman.plan.model import PlanError
 
 _RANKS = ("submitted", "released", "gate-opened", "", "started", "ready", "not-ready", "held", "cancelling")
-_LAST_RANKS = ("unhealthy", "stopping", "retrying", "failed", "succeeded", "cancelled")
+_LAST_RANKS = ("unhealthy", "stopping", "retrying", "failed", "succeeded", "cancelled", "skipped")
 _ORDER = {kind: number for number, kind in enumerate((*_RANKS, *_LAST_RANKS))}
 _FIRST = ("submitted", "released", "gate-opened")
 # What is told of a pod that is gone, and can be told in our own words.
@@ -113,6 +113,8 @@ def _of_replica(job: FoundJob, replica: ReplicaAt, stops: Mapping[str, float]) -
         ends = [attempt.ended_at for attempt in stands.attempts if attempt.ended_at is not None]
         known = [*ends, stops.get(replica.key, 0.0), job.cancelled_at or 0.0]
         yield Happening(at=max(known) or job.ended_at or 0.0, kind="cancelled", replica=replica.key)
+    if stands.state == "skipped":
+        yield Happening(at=job.ended_at or 0.0, kind="skipped", replica=replica.key)
 
 
 def _of_group(replica: ReplicaAt, inside: Sequence[Happening]) -> Iterator[Happening]:
@@ -121,10 +123,12 @@ def _of_group(replica: ReplicaAt, inside: Sequence[Happening]) -> Iterator[Happe
     if not starts:
         return
     first, last = min(starts, key=_by_place), max(inside, key=_by_place)
-    yield Happening(at=first.at, kind="started", replica=replica.key, of=(first.of or 0.0) - 0.5)
+    # A group around another one begins before it, and ends after it.
+    apart = 0.5 / (1 + replica.key.count("/"))
+    yield Happening(at=first.at, kind="started", replica=replica.key, of=(first.of or 0.0) - apart)
     if replica.stands.state in FINAL:
         state = replica.stands.state
-        yield Happening(at=last.at, kind=state, replica=replica.key, of=(last.of or 0.0) + 0.5)
+        yield Happening(at=last.at, kind=state, replica=replica.key, of=(last.of or 0.0) + apart)
 
 
 def _is_in(happened: Happening, group: str) -> bool:
@@ -185,7 +189,9 @@ def _told(job: FoundJob, events: Iterable[Event]) -> Iterator[Happening]:
             kind = _OF_GONE_PODS.get(event.reason, "") if about.field_path.endswith(f"{{{MAIN}}}") else ""
             is_held = kind == "stopping" and _was_held(job, at)
             words = "the job is held" if is_held else words
-            yield Happening(at=at, kind=kind or event.reason, message=words, replica=gone, of=at)
+            is_answer = kind == "stopping" and floor(at) == floor(job.cancelled_at or 0.0)
+            of = None if is_answer else at
+            yield Happening(at=at, kind=kind or event.reason, message=words, replica=gone, of=of)
             if is_held:
                 yield Happening(at=at, kind="retrying", message="it starts over", replica=gone, of=at)
 

@@ -101,10 +101,8 @@ def _of(
     unit: Unit, plan: Plan, graph: Graph, pieces: Mapping[str, tuple[Slice, ...]]
 ) -> Iterator[tuple[str, str]]:
     around = [unit, *groups_around(plan, unit)]
-    if unit.service and unit.parent is not None:
-        yield "service", "a JobSet stops it with the whole job, not with its group"
-    if unit.service and unit.policies.restart != "on-failure":
-        yield "service", "a JobSet fails when it fails; say `restart: on-failure`"
+    if unit.service:
+        yield "service", "a JobSet fails when it fails, and deletes it with what it wrote"
     if any(each.policies.hold for each in around):
         yield "hold", "a JobSet is held as a whole"
     if plan.policies.gates or any(each.policies.gates for each in around):
@@ -139,7 +137,7 @@ def _waits_for_a_start(other: Unit, edge: Edge, plan: Plan) -> Iterator[tuple[st
 
 def _side_by_side(plan: Plan, graph: Graph) -> Iterator[Refused]:
     """Tasks that would be stopped by a failure that is none of theirs."""
-    lenient = [unit for unit in graph.tasks if not unit.service and not fails_the_job(plan, unit)]
+    lenient = [unit for unit in graph.tasks if not fails_the_job(plan, unit)]
     for unit in lenient:
         if unit.replicas > 1 and (unit.matrix or max(unit.copies) > 1):
             note = f"its replicas are Jobs of their own, and {_ONE_BY_ONE}; {_LET_IT_FAIL}"
@@ -148,7 +146,6 @@ def _side_by_side(plan: Plan, graph: Graph) -> Iterator[Refused]:
             other.id
             for other in graph.tasks
             if other is not unit
-            and not other.service
             and other.id not in graph.before(unit.id)
             and unit.id not in graph.before(other.id)
         ]
@@ -174,7 +171,6 @@ class SetCompiler(Compiler):
         annotations = self._annotations()
         spec: Written = {
             "replicatedJobs": members,
-            "successPolicy": {"operator": "All", "targetReplicatedJobs": list(self._worked(graph))},
             "network": {"enableDNSHostnames": self._subdomain is not None},
         }
         if (found := self._plan.coordinator) is not None:
@@ -204,12 +200,6 @@ class SetCompiler(Compiler):
         naming = self._naming
         assert isinstance(naming, SetNaming)
         return [naming.member_of(outline.name) for outline in self._outlines[task]]
-
-    def _worked(self, graph: Graph) -> Iterator[str]:
-        """Those that the job is over with."""
-        for unit in graph.in_turn():
-            if not unit.service:
-                yield from self._called(unit.id)
 
     def _waits(self, unit: Unit, graph: Graph) -> list[dict[str, str]]:
         found: dict[str, str] = {}

@@ -40,15 +40,17 @@ def pinned_to(spec):
 # -- the protocol --------------------------------------------------------------------------------------------
 
 
-def test_every_pod_waits_behind_a_gate_for_its_planned_node():
+def test_every_pod_of_a_gang_waits_behind_a_gate_for_its_planned_node():
     pods = release(task(shape=GANG)).pods
     assert [each["spec"]["schedulingGates"] for each in pods] == [[{"name": "jobman.io/gang"}]] * 4
     assert [pinned_to(each["spec"]) for each in pods] == [["n0"], ["n0"], ["n1"], ["n1"]]
     assert all("nodeName" not in each["spec"] for each in pods)
 
 
-def test_a_single_pod_goes_through_the_same_gate():
-    assert pod(task())["schedulingGates"] == [{"name": "jobman.io/gang"}]
+def test_a_single_pod_waits_for_nobody():
+    single = pod(task())
+    assert "schedulingGates" not in single
+    assert pinned_to(single) == ["n0"]
 
 
 def test_the_job_is_left_alone_by_the_clusters_own_controller():

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -235,3 +237,51 @@ def test_a_cluster_that_refuses_pods_is_quoted(ground: Ground) -> None:
     assert over.reason == "launch-failed"
     assert "exceeded quota: none" in over.message
     assert over.started_at is None
+
+
+@pytest.mark.parametrize("copies", [1, 2])
+def test_what_the_clusters_own_rules_refuse_is_quoted(ground: Ground, copies: int) -> None:
+    with a_rule(ground.namespace, "not in this house"):
+        over = ground.run(ground.shell("true", copies=copies))
+    assert over.reason == "launch-failed"
+    assert "not in this house" in over.message
+    assert over.started_at is None
+
+
+@contextmanager
+def a_rule(namespace: str, words: str) -> Iterator[None]:
+    """Something in the cluster that takes no pods in a namespace, as an admission webhook would."""
+    api = "admissionregistration.k8s.io/v1"
+    rule = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]}
+    policy = {
+        "apiVersion": api,
+        "kind": "ValidatingAdmissionPolicy",
+        "metadata": {"name": namespace},
+        "spec": {
+            "matchConstraints": {"resourceRules": [rule]},
+            "validations": [{"expression": "false", "message": words}],
+        },
+    }
+    here = {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": namespace}}}
+    binding = {
+        "apiVersion": api,
+        "kind": "ValidatingAdmissionPolicyBinding",
+        "metadata": {"name": namespace},
+        "spec": {"policyName": namespace, "validationActions": ["Deny"], "matchResources": here},
+    }
+    both = json.dumps({"apiVersion": "v1", "kind": "List", "items": [policy, binding]})
+    kubectl("create", "-f", "-", stdin=both)
+    try:
+        # It takes a moment until it is obeyed.
+        eventually(lambda: words in refusal_of_a_pod(namespace), "a refusal")
+        yield
+    finally:
+        kubectl("delete", "-f", "-", stdin=both)
+
+
+def refusal_of_a_pod(namespace: str) -> str:
+    try:
+        kubectl("run", "probe", "--image=none", "--restart=Never", "--dry-run=server", "-n", namespace)
+    except AssertionError as refused:
+        return str(refused)
+    return ""

@@ -13,6 +13,7 @@ from jobman.engines import base
 from jobman.engines.kubernetes.api import Api
 from jobman.engines.kubernetes.managed import runner
 from jobman.engines.kubernetes.managed.attempt import Attempt
+from jobman.engines.kubernetes.managed.course import Stop
 from jobman.engines.kubernetes.managed.releasing import Releaser
 from jobman.engines.kubernetes.managed.runner import Limits, Runner
 from jobman.engines.kubernetes.objects import Pod
@@ -27,9 +28,14 @@ class Cluster:
     def __init__(self) -> None:
         self.done: list[str] = []
         self.streams: list[bytes] = []
+        self.overlooked: Pod | None = None
 
-    async def make(self, _attempt: Attempt) -> None:
+    async def make(self, _attempt: Attempt, _boot_of: Callable[[str], str]) -> None:
         self.done.append("make")
+
+    async def find(self, _attempt: Attempt, _copy: int) -> Pod | None:
+        self.done.append("find")
+        return self.overlooked
 
     async def release(self, _attempt: Attempt, _boot_of: Callable[[str], str]) -> None:
         self.done.append("release")
@@ -57,14 +63,21 @@ class Nodes:
         return ""
 
 
+class Cordoned(Nodes):
+    """None takes anything."""
+
+    def closed(self, node: str) -> str:
+        return f"{node} is cordoned"
+
+
 class Scene:
     """A runner with one attempt, and what it said."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, nodes: Nodes | None = None) -> None:
         self.cluster = Cluster()
         self.folder = folder
         releaser, api = cast(Releaser, self.cluster), cast(Api, self.cluster)
-        self.runner = Runner(api, releaser, folder, Nodes(), Limits())
+        self.runner = Runner(api, releaser, folder, nodes or Nodes(), Limits())
         self.said: list[base.News] = []
 
     async def play(self, scene: Callable[[Scene, Attempt], Any]) -> None:
@@ -104,10 +117,35 @@ def test_a_pod_that_was_let_go_before_a_restart_and_vanishes_is_not_made_again(
         stage.runner.see(attempt, 0, a_pod(started=0))
         stage.runner.see(attempt, 0, None)
         over = await stage.over()
-        assert (over.reason, stage.cluster.done) == ("node-lost", [])
+        assert (over.reason, "make" in stage.cluster.done) == ("node-lost", False)
 
     stage = Scene(tmp_path)
     stage.cluster.streams = [b""]
+    asyncio.run(stage.play(scene))
+
+
+def test_a_pod_that_no_watch_has_shown_is_looked_for_before_its_end_is_told(tmp_path: Path) -> None:
+    async def scene(stage: Scene, attempt: Attempt) -> None:
+        await stage.until(lambda: "make" in stage.cluster.done)
+        stage.cluster.overlooked = a_pod(started=0)
+        stage.runner.stop(attempt, Stop("preempted", "it was not seen"))
+        await stage.until(lambda: "stop" in stage.cluster.done)
+        assert not any(isinstance(each, base.Over) for each in stage.said)
+        stage.runner.see(attempt, 0, a_pod(started=0, code=143, ended=9, deleted=5))
+        assert (await stage.over()).reason == "preempted"
+
+    stage = Scene(tmp_path)
+    stage.cluster.streams = [b""]
+    asyncio.run(stage.play(scene))
+
+
+def test_a_pod_that_is_alone_is_not_made_where_its_node_would_not_take_it(tmp_path: Path) -> None:
+    async def scene(stage: Scene, attempt: Attempt) -> None:
+        over = await stage.over()
+        assert (over.reason, over.message) == ("preempted", "n0 is cordoned")
+        assert "make" not in stage.cluster.done
+
+    stage = Scene(tmp_path, Cordoned())
     asyncio.run(stage.play(scene))
 
 

@@ -24,6 +24,8 @@ class Attempt:
         self.pods: dict[int, Pod] = {}
         self.created: set[int] = set()
         """Copies whose pods were made, though nobody may have seen them yet."""
+        self.is_tried = not is_new
+        """Whether somebody began to make its pods."""
         self.stop: Stop | None = None
         self.released = order.has_begun
         self.born = since if is_new else 0.0
@@ -52,6 +54,11 @@ class Attempt:
     @property
     def copies(self) -> int:
         return len(self.order.allocation.slots)
+
+    @property
+    def is_gang(self) -> bool:
+        """Whether its pods have to be let go together."""
+        return self.copies > 1
 
     def scene(self, lost: Mapping[int, str]) -> Scene:
         return Scene(self.copies, self.pods, self.stop, self.released, lost)

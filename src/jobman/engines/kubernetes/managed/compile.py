@@ -1,7 +1,7 @@
 """From an order of the service to the objects of its attempt. Pure.
 
 ```
- order ──▶ a piece for each copy ──▶ its pod, pinned to its node behind a gate
+ order ──▶ a piece for each copy ──▶ its pod, pinned to its node; those of a gang behind a gate
        └─▶ the Job that owns them, and the files and claims they need
 ```
 """
@@ -172,11 +172,13 @@ class _Compiler:
         """What belongs to this copy alone, and to nobody else to say."""
         node = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [slot.node]}]}
         required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [node]}}
+        # One that is alone starts when it is there: nobody has to be waited for.
+        gates = {"schedulingGates": [{"name": names.GATE}]} if len(self._slots) > 1 else {}
         return {
             "restartPolicy": "Never",
             "hostname": names.host_label(self._order.key, copy),
             "subdomain": names.service_name(self._order.job),
-            "schedulingGates": [{"name": names.GATE}],
+            **gates,
             "affinity": {"nodeAffinity": required},
         }
 

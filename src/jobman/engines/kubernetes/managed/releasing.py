@@ -14,7 +14,7 @@ from jobman.engines.kubernetes.kinds import PODS
 from jobman.engines.kubernetes.managed.attempt import Attempt
 from jobman.engines.kubernetes.managed.compile import Release, compile_order
 from jobman.engines.kubernetes.managed.course import is_gated
-from jobman.engines.kubernetes.managed.names import BOOT
+from jobman.engines.kubernetes.managed.names import BOOT, pod_name
 from jobman.engines.kubernetes.managed.networks import namespace_objects, shared_objects
 from jobman.engines.kubernetes.managed.target import ManagedTarget
 from jobman.engines.kubernetes.objects import Pod, Written
@@ -33,8 +33,8 @@ class Releaser:
     def compiled(self, attempt: Attempt) -> Release:
         return compile_order(attempt.order, self._target)
 
-    async def make(self, attempt: Attempt) -> None:
-        """Make what is missing: what the job has in common, its Job, what that owns, its gated pods."""
+    async def make(self, attempt: Attempt, boot_of: Callable[[str], str]) -> None:
+        """Make what is missing: what the job has in common, its Job, what that owns, its pods."""
         await self.ensure_shared(attempt.order)
         release = self.compiled(attempt)
         failpoint("release.before-job")
@@ -44,13 +44,21 @@ class Releaser:
         for support in release.support:
             await self._api.ensure(owned(support, owner))
             failpoint("release.after-support")
-        missing = attempt.missing
-        await asyncio.gather(*(self._make_pod(attempt, copy, release.pods[copy], owner) for copy in missing))
+        attempt.is_tried = True
+        pods = {copy: release.pods[copy] for copy in attempt.missing}
+        if not attempt.is_gang:
+            node = attempt.order.allocation.slots[0].node
+            pods = {copy: _meant_for(pod, boot_of(node)) for copy, pod in pods.items()}
+        await asyncio.gather(*(self._make_pod(attempt, copy, pod, owner) for copy, pod in pods.items()))
 
     async def _make_pod(self, attempt: Attempt, copy: int, pod: Written, owner: Written) -> None:
         await self._api.ensure(_controlled(pod, owner))
         attempt.created.add(copy)
         failpoint("release.after-pod")
+
+    async def find(self, attempt: Attempt, copy: int) -> Pod | None:
+        """The pod of a copy as it is now, whatever was seen of it."""
+        return await self._api.find(PODS, pod_name(attempt.name, copy), self._target.namespace)
 
     async def ensure_shared(self, order: base.Order, *, connected: bool = False) -> None:
         """Make what all attempts of a job have in common, once for all that come at the same time."""
@@ -80,7 +88,7 @@ class Releaser:
             self._shared.pop((job, connected), None)
 
     async def release(self, attempt: Attempt, boot_of: Callable[[str], str]) -> None:
-        """Take the gates off all pods; from here on none is made any more."""
+        """Take the gates off all pods, and tell each for which life of its node; none is made any more."""
         attempt.released = True
         failpoint("release.all-seen")
         nodes = [slot.node for slot in attempt.order.allocation.slots]
@@ -89,7 +97,6 @@ class Releaser:
         )
 
     async def _ungate(self, pod: Pod, boot: str) -> None:
-        """A pod is told which life of its node it is meant for: it does not survive it."""
         metadata = {"uid": pod.metadata.uid, "annotations": {BOOT: boot}}
         patch = {"metadata": metadata, "spec": {"schedulingGates": None}}
         with suppress(NotFound, Conflict):  # It is gone, or another one by now: the watch will say so.
@@ -112,6 +119,12 @@ class Releaser:
         patch = {"metadata": {"labels": dict(labels)}}
         with suppress(NotFound):
             await self._api.merge_patch(PODS, pod.metadata.name, patch, pod.metadata.namespace)
+
+
+def _meant_for(pod: Written, boot: str) -> Written:
+    """A pod that is told which life of its node it is meant for: it does not survive it."""
+    metadata = pod["metadata"]
+    return {**pod, "metadata": {**metadata, "annotations": {**metadata["annotations"], BOOT: boot}}}
 
 
 def _controlled(pod: Written, owner: Written) -> Written:

@@ -219,8 +219,10 @@ class Runner:
 
     async def _do(self, step: Step, attempt: Attempt, scene: Scene) -> None:
         match step:
+            case Step.MAKE if attempt.missing and not attempt.is_gang and (words := self._closed(attempt)):
+                self.stop(attempt, Stop("preempted", words))
             case Step.MAKE if attempt.missing:
-                await self._releaser.make(attempt)
+                await self._releaser.make(attempt, self._ground.boot_of)
             case Step.RELEASE if words := self._closed(attempt):
                 # One copy would run without the other.
                 self.stop(attempt, Stop("preempted", words))
@@ -228,9 +230,18 @@ class Runner:
                 await self._releaser.release(attempt, self._ground.boot_of)
             case Step.STOP:
                 await self._releaser.stop(scene.pods[copy] for copy in scene.unfinished)
-            case Step.CONCLUDE if not attempt.is_concluding:
+            case Step.CONCLUDE if not attempt.is_concluding and not await self._is_overlooked(attempt):
                 attempt.is_concluding = True
                 self.spawn(self._conclude(attempt))
+
+    async def _is_overlooked(self, attempt: Attempt) -> bool:
+        """Whether a pod may run that no watch has shown: making one that has no gate may seem to fail."""
+        if attempt.is_gang or attempt.pods or not attempt.is_tried:
+            return False
+        pod = await self._releaser.find(attempt, 0)
+        if pod is not None:
+            self.see(attempt, 0, pod)
+        return pod is not None
 
     def _closed(self, attempt: Attempt) -> str:
         """Why a node of an attempt would not take its copy; where some run already, the rest may wait."""
