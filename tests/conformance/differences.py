@@ -62,6 +62,7 @@ DIRECT: dict[str, Difference] = {
     **not_run(
         "a held Job gives its pods up, whatever it does",
         "test_a_hold_keeps_a_retry_from_starting",
+        "test_a_hold_during_a_group_keeps_its_next_task_from_starting",
     ),
     **not_run(
         "an image that cannot be had is asked for again and again; `why` says so",

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from jobman.api import loads
 from jobman.client.driving.lead import Wishes
-from tests.client.driving.ground import SimulatedGround, driven, outcomes, plan_of, states, story
+from jobman.engines.kubernetes.course import course_of
+from tests.client.driving.ground import SimulatedGround, driven, outcomes, plan_of, states
 from tests.control.test_conductor_properties import documents
 
 pytestmark = pytest.mark.slow
@@ -57,7 +58,13 @@ def the_whole_course(text, seed, wishes, deaths=()):
     ground = SimulatedGround(scripted(seed), in_turn(wishes))
     ground.die_at(iter(deaths))
     outcome = driven(plan_of(text), ground)
-    return outcome, outcomes(ground), states(ground), sorted(ground.created), story(ground), ground
+    return outcome, outcomes(ground), states(ground), sorted(ground.created), moments(ground), ground
+
+
+def moments(ground):
+    """What happened, moment by moment: of what happens at once, somebody new may hear in another order."""
+    told = sorted(course_of(ground.config).story, key=lambda each: (each.at, each.replica))
+    return [(each.at, each.replica, each.kind) for each in told]
 
 
 @_RELAXED

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from collections import defaultdict
 from collections.abc import Callable, Collection, Coroutine, Iterator
 from pathlib import Path
 from typing import Any, Protocol
@@ -83,6 +84,7 @@ class Runner:
         self._ground = ground
         self._limits = limits
         self._by_name: dict[str, Attempt] = {}
+        self._by_job: defaultdict[str, dict[base.Address, Attempt]] = defaultdict(dict)
         self._dirty: asyncio.Queue[Attempt] = asyncio.Queue()
         self._marked: set[base.Address] = set()
         self._busy: set[base.Address] = set()
@@ -126,6 +128,7 @@ class Runner:
         """Begin with an attempt, or go on with it."""
         attempt = Attempt(order, names.attempt_name(order), time.time(), is_new=is_new)
         self.attempts[order.address] = self._by_name[attempt.name] = attempt
+        self._by_job[order.job][order.address] = attempt
         self.mark(attempt)
         return attempt
 
@@ -133,8 +136,8 @@ class Runner:
         """The attempt whose Job has a name."""
         return self._by_name.get(name)
 
-    def of_job(self, job: str) -> Iterator[Attempt]:
-        return (each for each in self.attempts.values() if each.order.job == job)
+    def of_job(self, job: str) -> list[Attempt]:
+        return list(self._by_job[job].values()) if job in self._by_job else []
 
     def see(self, attempt: Attempt, copy: int, pod: Pod | None) -> None:
         """A pod is as it is said here, or gone."""
@@ -432,6 +435,10 @@ class Runner:
         if attempt.timer is not None:
             attempt.timer.cancel()
         self.over[attempt.address] = self.attempts.pop(attempt.address)
+        own = self._by_job[attempt.order.job]
+        del own[attempt.address]
+        if not own:
+            del self._by_job[attempt.order.job]
         self.report(over)
 
     def settled(self, address: base.Address) -> None:
