@@ -58,13 +58,21 @@ def the_whole_course(text, seed, wishes, deaths=()):
     ground = SimulatedGround(scripted(seed), in_turn(wishes))
     ground.die_at(iter(deaths))
     outcome = driven(plan_of(text), ground)
-    return outcome, outcomes(ground), states(ground), sorted(ground.created), moments(ground), ground
+    return outcome, outcomes(ground), states(ground), sorted(ground.created), stories(ground), ground
 
 
-def moments(ground):
-    """What happened, moment by moment: of what happens at once, somebody new may hear in another order."""
-    told = sorted(course_of(ground.config).story, key=lambda each: (each.at, each.replica))
-    return [(each.at, each.replica, each.kind) for each in told]
+def stories(ground):
+    """What happened to each replica that began.
+
+    Of what happens at once somebody new may hear in another order, and may tell of one that never began that
+    it is cancelled, too.
+    """
+    told = {}
+    for each in course_of(ground.config).story:
+        own = told.setdefault(each.replica, [])
+        if each.kind != "cancelled" or own[-1:] not in ([], ["cancelled"]):
+            own.append(each.kind)
+    return {replica: kinds for replica, kinds in told.items() if kinds}
 
 
 @_RELAXED

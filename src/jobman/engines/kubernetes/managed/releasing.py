@@ -14,7 +14,7 @@ from jobman.engines.kubernetes.kinds import PODS
 from jobman.engines.kubernetes.managed.attempt import Attempt
 from jobman.engines.kubernetes.managed.compile import Release, compile_order
 from jobman.engines.kubernetes.managed.course import is_gated
-from jobman.engines.kubernetes.managed.names import BOOT, pod_name
+from jobman.engines.kubernetes.managed.names import BOOT, GATE, pod_name
 from jobman.engines.kubernetes.managed.networks import namespace_objects, shared_objects
 from jobman.engines.kubernetes.managed.target import ManagedTarget
 from jobman.engines.kubernetes.objects import Pod, Written
@@ -52,7 +52,8 @@ class Releaser:
         await asyncio.gather(*(self._make_pod(attempt, copy, pod, owner) for copy, pod in pods.items()))
 
     async def _make_pod(self, attempt: Attempt, copy: int, pod: Written, owner: Written) -> None:
-        await self._api.ensure(_controlled(pod, owner))
+        # The template of its Job was looked at for unknown fields.
+        await self._api.ensure(_controlled(pod, owner), is_checked=True)
         attempt.created.add(copy)
         failpoint("release.after-pod")
 
@@ -98,9 +99,10 @@ class Releaser:
 
     async def _ungate(self, pod: Pod, boot: str) -> None:
         metadata = {"uid": pod.metadata.uid, "annotations": {BOOT: boot}}
-        patch = {"metadata": metadata, "spec": {"schedulingGates": None}}
+        gates = [{"name": GATE, "$patch": "delete"}]
+        patch = {"metadata": metadata, "spec": {"schedulingGates": gates}}
         with suppress(NotFound, Conflict):  # It is gone, or another one by now: the watch will say so.
-            await self._api.merge_patch(PODS, pod.metadata.name, patch, pod.metadata.namespace)
+            await self._api.kind_patch(PODS, pod.metadata.name, patch, pod.metadata.namespace)
         failpoint("release.after-gate")
 
     async def stop(self, pods: Iterable[Pod]) -> None:
