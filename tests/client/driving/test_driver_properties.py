@@ -70,7 +70,7 @@ def stories(ground):
     told = {}
     for each in course_of(ground.config).story:
         own = told.setdefault(each.replica, [])
-        if each.kind != "cancelled" or own[-1:] not in ([], ["cancelled"]):
+        if each.kind != "cancelled" or own[-1:] in (["started"], ["stopping"], ["retrying"]):
             own.append(each.kind)
     return {replica: kinds for replica, kinds in told.items() if kinds}
 
