@@ -28,10 +28,18 @@ class ClusterService:
     """A service, its namespace, and a client that finds it again after a restart."""
 
     def __init__(
-        self, folder: Path, namespace: str, *, settings: str = "", program: Sequence[str] = ("-m", "jobman")
+        self,
+        folder: Path,
+        namespace: str,
+        *,
+        settings: str = "",
+        program: Sequence[str] = ("-m", "jobman"),
+        access: Path | None = None,
     ) -> None:
+        """`access` is a kubeconfig of its own; without it the service is an administrator."""
         self.folder = folder
         self._program = program
+        self._access = access
         self.namespace = namespace
         self.process: subprocess.Popen[bytes] | None = None
         self._port = _free_port()
@@ -47,7 +55,7 @@ class ClusterService:
         """Start the service; it answers, or a failpoint has ended it."""
         command = [sys.executable, *self._program, "server", "--listen", f"localhost:{self._port}"]
         command += ["--state", str(self.folder / "state"), "--engine", "kubernetes"]
-        command += ["--namespace", self.namespace, "--kubeconfig", str(kubeconfig())]
+        command += ["--namespace", self.namespace, "--kubeconfig", str(self._access or kubeconfig())]
         environment = {**os.environ, "HOME": str(self.folder / "home"), VARIABLE: failpoints}
         with self._log.open("ab") as log:
             self.process = subprocess.Popen(command, stdout=log, stderr=log, env=environment)
@@ -132,19 +140,24 @@ class ClusterService:
 @contextmanager
 def a_cluster_service(folder: Path, **given: Any) -> Iterator[ClusterService]:
     """A service that runs, in a namespace of its own; nothing of its jobs may be left at its end."""
-    with a_namespace() as namespace:
-        made = ClusterService(folder, namespace, **given)
-        made.start()
-        try:
-            yield made
-        finally:
-            if made.is_dead:
-                made.start()
-            for job in list(made.client.jobs()):
-                if job.state not in FINAL_STATES:
-                    made.client.cancel(job.id)
-            until(lambda: not _of_jobs(made), "that nothing of jobs is left")
-            made.stop()
+    with a_namespace() as namespace, running(ClusterService(folder, namespace, **given)) as made:
+        yield made
+
+
+@contextmanager
+def running(service: ClusterService) -> Iterator[ClusterService]:
+    """While it runs; nothing of its jobs may be left at its end."""
+    service.start()
+    try:
+        yield service
+    finally:
+        if service.is_dead:
+            service.start()
+        for job in list(service.client.jobs()):
+            if job.state not in FINAL_STATES:
+                service.client.cancel(job.id)
+        until(lambda: not _of_jobs(service), "that nothing of jobs is left")
+        service.stop()
 
 
 def _of_jobs(service: ClusterService) -> str:

@@ -167,6 +167,17 @@ def test_a_time_limit_ends_an_attempt_and_counts_as_a_failure():
     assert (world.finish, world.stopped) == ("succeeded", [("a.0", "timeout")])
 
 
+@pytest.mark.parametrize(("failure", "finish"), [(None, "succeeded"), (Failure("exit", 7), "failed")])
+def test_what_ended_in_time_is_no_timeout_though_nobody_knew_in_time(failure, finish):
+    late = World(tasks("name: a, command: x, attributes: {duration: 5s}"), lambda *_: (FOR_EVER, None))
+    late.tell(h.Tick())
+    while not late.stopped:
+        assert late.step()
+    late.tell(h.Ended("a.0", 1, failure, in_time=True))
+    assert late.finish == finish
+    assert late.conductor.replica("a.0").reason == (failure.reason if failure else "")
+
+
 def test_the_document_s_retries_start_the_whole_job_over():
     text = tasks("name: a, command: x", "name: b, command: y, depends_on: [a]").replace(
         "tasks:", "retries: 2\ntasks:", 1

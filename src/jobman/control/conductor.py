@@ -130,9 +130,11 @@ class Conductor(Books):
                     self._set_ready(replica, ready)
             case h.BecameUnhealthy():
                 self._stop(replica, UNHEALTHY)
-            case h.Ended(failure=failure):
+            case h.Ended(failure=failure, in_time=in_time):
                 if not replica.run.unit.local:
                     self._requests.append(h.GiveBack(replica.key))
+                if in_time and replica.stopping_for == TIMEOUT:
+                    replica.stopping_for = None
                 self._over(replica, failure)
 
     def _current(self, key: str, attempt: int) -> Replica | None:

@@ -56,6 +56,8 @@ class Ended(Happening, frozen=True, tag=True):
     replica: str
     attempt: int
     failure: Failure | None = None
+    in_time: bool = False
+    """Whether it ended before its time was over, though nobody may have heard of it by then."""
 
 
 class GateOpened(Happening, frozen=True, tag=True):

@@ -20,6 +20,7 @@ from jobman.control.store.records import AllocationRecord, LogRecord
 from jobman.engines import base
 from jobman.sched.allocation import Allocation
 
+_WHOLE_SECOND = 1.0
 _NODE_LOST = "node-lost"
 _NEVER_BEGAN = ("launch-failed", "stage-failed")
 """Reasons of attempts whose command never ran."""
@@ -148,7 +149,8 @@ class Hearing(Asking):
         if began_at is not None:
             self.take(job.id, h.Started(report.key, report.attempt), batch)
         self._heard_of = report.key
-        self.take(job.id, h.Ended(report.key, report.attempt, failure), batch)
+        in_time = _was_in_time(job, report)
+        self.take(job.id, h.Ended(report.key, report.attempt, failure, in_time), batch)
         self._heard_of = ""
         if report.reason == _NODE_LOST:
             self._leave_lost(job, report.key, batch)
@@ -171,3 +173,11 @@ class Hearing(Asking):
         if any(changed):
             self.book.resized()
         return any(changed)
+
+
+def _was_in_time(job: LiveJob, report: base.Over) -> bool:
+    """Whether an attempt ended well before its time was over; some engines count whole seconds."""
+    duration = job.conductor.replica(report.key).run.unit.duration
+    if duration is None or report.started_at is None:
+        return False
+    return report.at - report.started_at < duration - _WHOLE_SECOND

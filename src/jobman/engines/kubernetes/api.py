@@ -257,18 +257,15 @@ class Api:
         kind = await self.kind_of(written)
         return _made(kind, await self._post(kind, written, namespace, safe=False))
 
-    async def ensure(
-        self, written: Written, namespace: str | None = None, *, is_checked: bool = False
-    ) -> Kept:
+    async def ensure(self, written: Written, namespace: str | None = None) -> Kept:
         """Make an object of a name that nobody else gives, unless an earlier trial made it already.
 
         May be called again, and goes on when a connection breaks. Raises AlreadyExists where what has the
-        name does not have our labels, or is being deleted. One whose fields were checked before is made with
-        less work for the cluster.
+        name does not have our labels, or is being deleted.
         """
         kind = await self.kind_of(written)
         try:
-            return _made(kind, await self._post(kind, written, namespace, safe=True, is_checked=is_checked))
+            return _made(kind, await self._post(kind, written, namespace, safe=True))
         except AlreadyExists:
             there: Kept = await self.get(kind, written["metadata"]["name"], _namespace_of(written, namespace))
             if _is_ours(written, there) and there.metadata.deletion_timestamp is None:
@@ -288,11 +285,9 @@ class Api:
         *,
         safe: bool,
         dry_run: bool = False,
-        is_checked: bool = False,
     ) -> bytes:
         path = kind.path(self._in(_namespace_of(written, namespace)))
-        query = {**_changing(dry_run), **(_UNCHECKED if is_checked else {})}
-        return await self._link.ask("POST", path, query, _encode(written), safe=safe)
+        return await self._link.ask("POST", path, _changing(dry_run), _encode(written), safe=safe)
 
     async def apply_patch(
         self, written: Written, namespace: str | None = None, *, force: bool = False, dry_run: bool = False
@@ -316,15 +311,14 @@ class Api:
         """Change some fields; one that is None is removed. With a resourceVersion in it: raises Conflict."""
         path = kind.path(self._in(namespace), name, part)
         body = _encode(patch)
-        query = {**_changing(False), **_UNCHECKED}
-        data = await self._link.ask("PATCH", path, query, body, form=_MERGE, safe=True)
+        data = await self._link.ask("PATCH", path, _changing(False), body, form=_MERGE, safe=True)
         return _decode(kind.one, data)
 
     async def kind_patch(self, kind: Kind[T], name: str, patch: Written, namespace: str | None = None) -> T:
         """Change some fields as a built-in kind knows how to, lists by their keys: cheap for a cluster."""
         path = kind.path(self._in(namespace), name)
-        query = {**_changing(False), **_UNCHECKED}
-        data = await self._link.ask("PATCH", path, query, _encode(patch), form=_OF_KIND, safe=True)
+        body = _encode(patch)
+        data = await self._link.ask("PATCH", path, _changing(False), body, form=_OF_KIND, safe=True)
         return _decode(kind.one, data)
 
     async def json_patch(
@@ -333,8 +327,7 @@ class Api:
         """Change it step by step, all or none; a `test` that does not hold raises Invalid."""
         path = kind.path(self._in(namespace), name)
         body = _encode(steps)
-        query = {**_changing(False), **_UNCHECKED}
-        data = await self._link.ask("PATCH", path, query, body, form=_STEPS, safe=False)
+        data = await self._link.ask("PATCH", path, _changing(False), body, form=_STEPS, safe=False)
         return _decode(kind.one, data)
 
     async def replace(self, written: Written, namespace: str | None = None) -> Kept:
@@ -484,10 +477,6 @@ def _watching(since: str, labels: str, fields: str, seconds: int) -> Query:
         "fieldSelector": fields,
         "timeoutSeconds": seconds,
     }
-
-
-_UNCHECKED = {"fieldValidation": "Ignore"}
-"""To look for unknown fields costs the cluster as much as all the rest, and ours are known."""
 
 
 def _changing(dry_run: bool) -> dict[str, str | int | bool | None]:

@@ -11,12 +11,14 @@ import pytest
 
 from jobman.engines import base
 from jobman.engines.kubernetes.api import Api
+from jobman.engines.kubernetes.errors import Forbidden, Unreachable
 from jobman.engines.kubernetes.managed import runner
 from jobman.engines.kubernetes.managed.attempt import Attempt
 from jobman.engines.kubernetes.managed.course import Stop
 from jobman.engines.kubernetes.managed.releasing import Releaser
 from jobman.engines.kubernetes.managed.runner import Limits, Runner
-from jobman.engines.kubernetes.objects import Pod
+from jobman.engines.kubernetes.objects import Pod, Status
+from jobman.engines.kubernetes.roles import Need
 from tests.engines.kubernetes.managed.orders_of import order
 from tests.engines.kubernetes.managed.pods_of import a_pod
 from tests.engines.kubernetes.objects_of import plan_of, task
@@ -29,12 +31,17 @@ class Cluster:
         self.done: list[str] = []
         self.streams: list[bytes] = []
         self.overlooked: Pod | None = None
+        self.refusals: list[Exception] = []
 
     async def make(self, _attempt: Attempt, _boot_of: Callable[[str], str]) -> None:
         self.done.append("make")
+        if self.refusals:
+            raise self.refusals.pop()
 
     async def find(self, _attempt: Attempt, _copy: int) -> Pod | None:
         self.done.append("find")
+        if self.refusals:
+            raise self.refusals.pop()
         return self.overlooked
 
     async def release(self, _attempt: Attempt, _boot_of: Callable[[str], str]) -> None:
@@ -73,16 +80,17 @@ class Cordoned(Nodes):
 class Scene:
     """A runner with one attempt, and what it said."""
 
-    def __init__(self, folder: Path, nodes: Nodes | None = None) -> None:
+    def __init__(self, folder: Path, nodes: Nodes | None = None, limits: Limits | None = None) -> None:
         self.cluster = Cluster()
         self.folder = folder
+        self.document = task()
         releaser, api = cast(Releaser, self.cluster), cast(Api, self.cluster)
-        self.runner = Runner(api, releaser, folder, nodes or Nodes(), Limits())
+        self.runner = Runner(api, releaser, folder, nodes or Nodes(), limits or Limits())
         self.said: list[base.News] = []
 
     async def play(self, scene: Callable[[Scene, Attempt], Any]) -> None:
         self.runner.start(self.said.append)
-        attempt = self.runner.take_up(order(plan_of(task())), is_new=False)
+        attempt = self.runner.take_up(order(plan_of(self.document)), is_new=False)
         try:
             async with asyncio.timeout(15):
                 await scene(self, attempt)
@@ -147,6 +155,60 @@ def test_a_pod_that_is_alone_is_not_made_where_its_node_would_not_take_it(tmp_pa
 
     stage = Scene(tmp_path, Cordoned())
     asyncio.run(stage.play(scene))
+
+
+def test_what_started_and_ended_unseen_is_not_given_up_for_its_time(tmp_path: Path) -> None:
+    async def scene(stage: Scene, attempt: Attempt) -> None:
+        del attempt
+        assert (await stage.over()).reason == ""
+        assert "find" in stage.cluster.done
+
+    stage = Scene(tmp_path, limits=Limits(bind=0.05))
+    stage.cluster.streams = [b""]
+    stage.cluster.overlooked = a_pod(started=0, code=0, ended=2)
+    stage.cluster.refusals = [Unreachable("nobody is there") for _ in range(5)]
+    asyncio.run(stage.play(scene))
+
+
+def test_what_ended_in_time_was_in_time_whenever_it_is_seen(tmp_path: Path) -> None:
+    async def scene(stage: Scene, attempt: Attempt) -> None:
+        stage.runner.see(attempt, 0, a_pod(started=0, code=0, ended=2))
+        assert (await stage.over()).reason == ""
+
+    stage = Scene(tmp_path)
+    stage.document = task("attributes: {duration: 3s}")
+    stage.cluster.streams = [b""]
+    asyncio.run(stage.play(scene))
+
+
+def test_a_right_that_is_missing_for_a_moment_is_waited_for(tmp_path: Path) -> None:
+    async def scene(stage: Scene, attempt: Attempt) -> None:
+        await stage.until(lambda: stage.cluster.done.count("make") == 3)
+        stage.runner.see(attempt, 0, a_pod(started=0, code=0, ended=2))
+        assert (await stage.over()).reason == ""
+
+    stage = Scene(tmp_path)
+    stage.cluster.streams = [b""]
+    stage.cluster.refusals = [forbidden(), forbidden()]
+    asyncio.run(stage.play(scene))
+
+
+def test_a_right_that_is_never_there_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def scene(stage: Scene, attempt: Attempt) -> None:
+        del attempt
+        over = await stage.over()
+        assert (over.reason, "may not" in over.message) == ("launch-failed", True)
+
+    monkeypatch.setattr(runner, "_FORBIDDEN", 0.1)
+    stage = Scene(tmp_path)
+    stage.cluster.refusals = [forbidden() for _ in range(1000)]
+    asyncio.run(stage.play(scene))
+
+
+def forbidden() -> Forbidden:
+    refused = Forbidden(403, Status(code=403, message="User jobman may not create pods."))
+    refused.need = Need(verb="create", resource="pods")
+    return refused
 
 
 def test_output_whose_stream_ends_before_its_container_is_followed_on(tmp_path: Path) -> None:

@@ -34,8 +34,6 @@ WITH_JOBS = (
     Right("", "pods/exec", ("get", "create"), "who connects to a job of theirs"),
     Right("", "pods/portforward", ("get", "create"), "who connects to a job of theirs"),
     # By the verb of the request, and by what it does: newer clusters ask for both.
-    Right("", "pods/exec", ("get", "create"), "owners enter their copies"),
-    Right("", "pods/portforward", ("get", "create"), "owners reach ports of their copies"),
     Right("", "events", ("list",), "why a pod does not start"),
     Right("", "configmaps", ("get", "create", "deletecollection"), "files of jobs"),
     Right("", "services", ("get", "list", "watch", "create", "deletecollection"), "names of copies"),

@@ -35,6 +35,7 @@ class Attempt:
         self.extra = order.extra
         self.trials = 0
         """How often in a row the cluster could not be asked."""
+        self.forbidden_since: float | None = None
         self.is_told = order.has_begun
         """Whether it was said to run."""
         self.delays: set[str] = set()

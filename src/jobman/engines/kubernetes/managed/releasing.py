@@ -52,8 +52,7 @@ class Releaser:
         await asyncio.gather(*(self._make_pod(attempt, copy, pod, owner) for copy, pod in pods.items()))
 
     async def _make_pod(self, attempt: Attempt, copy: int, pod: Written, owner: Written) -> None:
-        # The template of its Job was looked at for unknown fields.
-        await self._api.ensure(_controlled(pod, owner), is_checked=True)
+        await self._api.ensure(_controlled(pod, owner))
         attempt.created.add(copy)
         failpoint("release.after-pod")
 

@@ -21,6 +21,7 @@ from jobman.engines.kubernetes.endings import Ending, is_over, result, too_long
 from jobman.engines.kubernetes.errors import (
     Conflict,
     Expired,
+    Forbidden,
     KubernetesError,
     ServerFault,
     TooMany,
@@ -42,6 +43,9 @@ log = logging.getLogger("jobman.kubernetes")
 WORKERS = 16
 _PASSING = (Unreachable, TooMany, ServerFault, Unauthorized, Expired, Conflict)
 """What a cluster says that will think otherwise in a while."""
+_FORBIDDEN = 30.0
+"""Seconds after which a right that is missing is believed to be."""
+_NOT_READY = "not yet ready"
 _PAUSE, _LONGEST_PAUSE = 0.2, 10.0
 _AGAIN = 1.0
 """Seconds after which output is followed anew whose stream ended before its container."""
@@ -196,29 +200,46 @@ class Runner:
 
     async def _advance(self, attempt: Attempt) -> None:
         self._tell(attempt)
-        scene = self._scene(attempt)
-        if attempt.stop is None:
-            attempt.stop = course.reason_to_stop(scene) or self._too_late(attempt)
-            scene = scene._replace(stop=attempt.stop)
-        step = course.next_step(scene)
+        step = Step.WAIT
         try:
+            scene = await self._decided(attempt)
+            step = course.next_step(scene)
             await self._do(step, attempt, scene)
-        except _PASSING as error:
-            # While the cluster is away, its time does not run.
-            attempt.patience = time.time()
-            attempt.trials += 1
-            pause = min(_LONGEST_PAUSE, _PAUSE * 2**attempt.trials)
-            log.info("attempt %s, %s: %s", attempt.address, step, error)
-            self._later(attempt, pause)
         except (KubernetesError, CannotCompile) as error:
+            if _is_passing(error, attempt):
+                # While the cluster is away, its time does not run.
+                attempt.patience = time.time()
+                attempt.trials += 1
+                pause = min(_LONGEST_PAUSE, _PAUSE * 2**attempt.trials)
+                log.info("attempt %s, %s: %s", attempt.address, step, error)
+                self._later(attempt, pause)
+                return
             log.warning("attempt %s, %s: %s", attempt.address, step, error)
             self.stop(attempt, Stop("launch-failed", str(error)))
             self._later(attempt, _PAUSE)
         else:
             attempt.trials = 0
+            attempt.forbidden_since = None
             if step in (Step.MAKE, Step.RELEASE):
                 attempt.patience = time.time()
             self._set_timer(attempt)
+
+    async def _decided(self, attempt: Attempt) -> Scene:
+        """The scene, once it is decided whether the attempt has to end."""
+        if attempt.stop is None:
+            attempt.stop = course.reason_to_stop(self._scene(attempt))
+        if attempt.stop is None and self._too_late(attempt) is not None:
+            # It may have started or ended long ago, and only nobody told us.
+            await self._look(attempt)
+            attempt.stop = course.reason_to_stop(self._scene(attempt)) or self._too_late(attempt)
+        return self._scene(attempt)
+
+    async def _look(self, attempt: Attempt) -> None:
+        """Ask the cluster for the pods of an attempt, whatever the watches have shown of them."""
+        for copy in range(attempt.copies):
+            pod = await self._releaser.find(attempt, copy)
+            if pod is not None:
+                self.see(attempt, copy, pod)
 
     async def _do(self, step: Step, attempt: Attempt, scene: Scene) -> None:
         match step:
@@ -298,7 +319,8 @@ class Runner:
 
     def _too_late(self, attempt: Attempt) -> Stop | None:
         due = self._due(attempt)
-        if due is None or time.time() < due:
+        is_done = attempt.is_complete and not self._scene(attempt).unfinished
+        if due is None or time.time() < due or is_done:
             return None
         if attempt.is_running:
             seconds = (attempt.order.unit.duration or 0) + attempt.extra
@@ -446,6 +468,14 @@ class Runner:
         attempt = self.over.pop(address, None)
         if attempt is not None:
             self._by_name.pop(attempt.name, None)
+
+
+def _is_passing(error: Exception, attempt: Attempt) -> bool:
+    """Whether to try again. An API server that has just started may not know our rights yet."""
+    if isinstance(error, Forbidden) and (error.need is not None or _NOT_READY in str(error)):
+        attempt.forbidden_since = attempt.forbidden_since or time.time()
+        return time.time() - attempt.forbidden_since < _FORBIDDEN
+    return isinstance(error, _PASSING)
 
 
 def _named(attempt: Attempt) -> dict[str, Any]:
