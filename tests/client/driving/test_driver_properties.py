@@ -67,7 +67,7 @@ def stories(ground):
     Of what happens at once somebody new may hear in another order, and may tell of one that never began that
     it is cancelled, too.
     """
-    told = {}
+    told: dict[str, list[str]] = {}
     for each in course_of(ground.config).story:
         own = told.setdefault(each.replica, [])
         if each.kind != "cancelled" or own[-1:] in (["started"], ["stopping"], ["retrying"]):
