@@ -63,6 +63,7 @@ DIRECT: dict[str, Difference] = {
         "a held Job gives its pods up, whatever it does",
         "test_a_hold_keeps_a_retry_from_starting",
         "test_a_hold_during_a_group_keeps_its_next_task_from_starting",
+        "test_a_job_that_waits_can_be_held_and_released",
     ),
     **not_run(
         "an image that cannot be had is asked for again and again; `why` says so",
