@@ -53,6 +53,7 @@ DIRECT: dict[str, Difference] = {
         "test_a_cancelled_copy_may_end_in_peace",
         "test_a_cancelled_copy_that_does_not_listen_is_killed_after_its_grace",
         "test_a_container_is_stopped_with_its_copy",
+        "test_a_cancelled_job_stops_what_runs_and_starts_nothing_more",
         "test_a_requeued_task_is_stopped_and_starts_again_after_the_release",
         "test_a_requeue_does_not_count_as_a_retry",
         "test_restart_group_starts_the_group_again_from_its_beginning",
