@@ -98,9 +98,10 @@ def kill_again_and_again(service: ClusterService, dice: random.Random) -> int:
         killer.start()
         service.start()
         killer.join()
-    if service.is_dead:
-        service.start()
-    return kills
+    # The last of them may be about to die and not dead yet.
+    service.kill()
+    service.start()
+    return kills + 1
 
 
 def _end(service: ClusterService) -> None:
