@@ -299,12 +299,7 @@ def test_a_wrong_document_is_told_as_check_tells_it(jobman, render, write):
 def test_a_real_cluster_takes_what_is_rendered_of_every_example(jobman, write, monkeypatch, tmp_path):
     settings = tmp_path / "work" / write(f"default_image: '{image()}'\n", "settings.yaml")
     monkeypatch.chdir(EXAMPLES)
-    rendered = {}
-    for path in sorted(EXAMPLES.glob("*.yaml")):
-        answer = jobman("-s", settings, "render", "-e", "kubernetes", path.name)
-        assert answer.code in (0, 4), answer.err
-        if answer.code == 0:
-            rendered[path.stem] = answer.out
+    rendered = rendered_examples(jobman, settings)
     assert {"hello", "mpi", "matrix", "showcase", "volumes"} <= set(rendered)
     with a_namespace() as namespace:
         dry = ("create", "--dry-run=server", "--validate=strict", "-n", namespace, "-f")
@@ -322,13 +317,19 @@ def test_a_real_cluster_takes_what_is_rendered_of_every_example(jobman, write, m
 def test_a_real_cluster_takes_the_sets_that_are_rendered(jobman, write, monkeypatch, tmp_path):
     settings = tmp_path / "work" / write(f"default_image: '{image()}'\n", "settings.yaml")
     monkeypatch.chdir(EXAMPLES)
-    rendered = {}
-    for path in sorted(EXAMPLES.glob("*.yaml")):
-        answer = jobman("-s", settings, "render", "-e", "kubernetes", "--job-set", path.name)
-        assert answer.code in (0, 4), answer.err
-        if answer.code == 0:
-            rendered[path.stem] = answer.out
+    rendered = rendered_examples(jobman, settings, "--job-set")
     assert {"hello", "mpi"} <= set(rendered)
     with a_namespace() as namespace:
         dry = ("create", "--dry-run=server", "--validate=strict", "-n", namespace, "-f", "-")
         kubectl(*dry, stdin="".join(rendered.values()))
+
+
+def rendered_examples(jobman, settings, *options):
+    """The objects of each example that can be rendered, by its name."""
+    rendered = {}
+    for path in sorted(EXAMPLES.glob("*.yaml")):
+        answer = jobman("-s", settings, "render", "-e", "kubernetes", *options, path.name)
+        assert answer.code in (0, 4), answer.err
+        if answer.code == 0:
+            rendered[path.stem] = answer.out
+    return rendered

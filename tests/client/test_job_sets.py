@@ -5,15 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
 
+from tests.client.graphs import SMALL, document, task
 from tests.client.test_direct import Jobman, command_with, config_for, state_of, submitted, until
 from tests.engines.kubernetes.cluster import (
     a_namespace,
-    image,
     kubeconfig,
     kubectl_json,
     on_a_real_cluster,
@@ -21,7 +20,6 @@ from tests.engines.kubernetes.cluster import (
 
 pytestmark = [on_a_real_cluster, pytest.mark.slow, pytest.mark.lab]
 
-SMALL = {"type": "slot", "count": 1, "with": [{"type": "memory", "count": "16Mi"}]}
 FAIL_ALL = [{"exit_codes": ["1-255"], "action": "fail-job"}]
 
 
@@ -36,24 +34,13 @@ def jobman(namespace: str, tmp_path: Path) -> Jobman:
     return command_with(config_for(namespace, tmp_path, kubeconfig()), tmp_path)
 
 
-def task(name: str, script: str, **more: Any) -> dict[str, Any]:
-    return {"name": name, "command": ["sh", "-c", script], "resources": SMALL, **more}
-
-
-def graph(folder: Path, *tasks: dict[str, Any], **more: Any) -> str:
-    path = folder / "graph.yaml"
-    whole = {"version": 1, "name": "graph", "image": image(), "grace": "1s", **more, "tasks": list(tasks)}
-    path.write_text(yaml.safe_dump(whole))
-    return str(path)
-
-
 def outcomes(jobman: Jobman, job: str) -> dict[str, dict[str, int]]:
     details = jobman("details", job, "-o", "json").data
     return {one["unit"]: one["counts"] for one in details["tasks"]}
 
 
 def test_tasks_run_in_turn_with_nobody_there(jobman: Jobman, namespace: str, tmp_path: Path) -> None:
-    path = graph(
+    path = document(
         tmp_path,
         task("last", "cat /etc/word; echo last", depends_on=["middle"]),
         task("first", "echo first"),
@@ -91,7 +78,7 @@ def left_in(namespace: str) -> list[str]:
 
 
 def test_what_waits_for_a_failure_is_skipped_and_the_job_has_its_code(jobman: Jobman, tmp_path: Path) -> None:
-    path = graph(
+    path = document(
         tmp_path,
         task("first", "exit 7"),
         task("second", "true", depends_on=["first"]),
@@ -111,7 +98,7 @@ def test_what_waits_for_a_failure_is_skipped_and_the_job_has_its_code(jobman: Jo
 
 
 def test_a_failure_that_ends_the_job_stops_those_beside_it(jobman: Jobman, tmp_path: Path) -> None:
-    path = graph(
+    path = document(
         tmp_path,
         task("begin", "true"),
         task("bad", "sleep 2; exit 4", depends_on=["begin"]),
@@ -125,7 +112,7 @@ def test_a_failure_that_ends_the_job_stops_those_beside_it(jobman: Jobman, tmp_p
 
 
 def test_a_graph_is_held_released_and_cancelled_as_a_whole(jobman: Jobman, tmp_path: Path) -> None:
-    path = graph(tmp_path, task("first", "sleep 600"), task("second", "true", depends_on=["first"]))
+    path = document(tmp_path, task("first", "sleep 600"), task("second", "true", depends_on=["first"]))
     job = submitted(jobman, "--hold", path)
     assert "the job is held" in jobman("why", job).out
     assert jobman("details", job, "-o", "json").data["held"] is True
@@ -157,7 +144,7 @@ def test_two_that_run_together_find_each_other(jobman: Jobman, tmp_path: Path) -
         "echo $JOBMAN_COORDINATOR",
         depends_on=[{"name": "serve", "when": "started"}],
     )
-    job = submitted(jobman, graph(tmp_path, serve, use, on_failure=FAIL_ALL, coordinator="serve"))
+    job = submitted(jobman, document(tmp_path, serve, use, on_failure=FAIL_ALL, coordinator="serve"))
     assert jobman("wait", job).code == 0
     said = jobman("logs", job).out
     assert "hello" in said
@@ -165,7 +152,7 @@ def test_two_that_run_together_find_each_other(jobman: Jobman, tmp_path: Path) -
 
 
 def test_run_needs_no_driver_where_the_cluster_is_one(jobman: Jobman, namespace: str, tmp_path: Path) -> None:
-    path = graph(tmp_path, task("one", "echo 1"), task("two", "echo 2; exit 5", depends_on=["one"]))
+    path = document(tmp_path, task("one", "echo 1"), task("two", "echo 2; exit 5", depends_on=["one"]))
     answer = jobman("run", "-q", path)
     assert answer.code == 5
     assert [line.split("│")[-1].strip() for line in answer.out.splitlines()] == ["1", "2"]
@@ -176,18 +163,18 @@ def test_parts_of_a_replica_are_stopped_together(jobman: Jobman, tmp_path: Path)
     shapes = {name: {**SMALL, "count": count} for name, count in (("one", 1), ("two", 2))}
     script = "test $JOBMAN_RANK = 0 && { sleep 2; exit 9; }; sleep 600"
     team = {**task("team", script), "resources": "one&two"}
-    job = submitted(jobman, graph(tmp_path, team, resources=shapes))
+    job = submitted(jobman, document(tmp_path, team, resources=shapes))
     assert jobman("wait", job).code == 9
     assert state_of(jobman, job) == "failed"
 
 
 def test_what_a_set_would_do_in_another_way_is_told(jobman: Jobman, tmp_path: Path) -> None:
     tasks = [task("left", "true"), task("right", "true"), task("both", "true", depends_on=["left", "right"])]
-    refused = jobman("submit", graph(tmp_path, *tasks))
+    refused = jobman("submit", document(tmp_path, *tasks))
     assert refused.code == 4
     assert "left, right run side by side" in refused.err
     assert "jobman -e kubernetes run" in refused.err
-    assert jobman("submit", "--dry-run", graph(tmp_path, *tasks, on_failure=FAIL_ALL)).code == 0
+    assert jobman("submit", "--dry-run", document(tmp_path, *tasks, on_failure=FAIL_ALL)).code == 0
 
 
 def test_a_wrong_job_inside_is_refused_before_anything_is_made(
@@ -195,14 +182,14 @@ def test_a_wrong_job_inside_is_refused_before_anything_is_made(
 ) -> None:
     bad = {"kubernetes": {"hostAliases": [{"ip": "nowhere", "hostnames": ["x"]}]}}
     tasks = [task("one", "true"), task("two", "true", depends_on=["one"], attributes={"flags": bad})]
-    answer = jobman("submit", graph(tmp_path, *tasks))
+    answer = jobman("submit", document(tmp_path, *tasks))
     assert answer.code != 0
     assert "hostAliases" in answer.err
     assert left_in(namespace) == []
 
 
 def test_everything_of_a_graph_is_listed_once(jobman: Jobman, tmp_path: Path) -> None:
-    job = submitted(jobman, graph(tmp_path, task("one", "true"), task("two", "true", depends_on=["one"])))
+    job = submitted(jobman, document(tmp_path, task("one", "true"), task("two", "true", depends_on=["one"])))
     assert jobman("wait", job).code == 0
     (row,) = jobman("list", "-o", "json").data["items"]
     assert (row["id"], row["name"], row["counts"]) == (job, "graph", {"succeeded": 2})

@@ -133,7 +133,8 @@ class DirectClient(Client):
 
     async def _submit(self, submission: Submission, key: str | None, driven: bool = False) -> Submitted:
         print_of_it, is_graph = fingerprint(submission), False
-        owner = await self._direct.owner() or getpass.getuser()
+        who, sets = await asyncio.gather(self._direct.owner(), self._direct.has_sets())
+        owner = who or getpass.getuser()
         if submission.rerun_of is not None:
             earlier = await self._one(submission.rerun_of)
             is_graph = isinstance(earlier, DrivenJob)
@@ -151,7 +152,7 @@ class DirectClient(Client):
             namespace=namespace,
             owner=owner,
             driven=driven or is_graph,
-            sets=await self._direct.has_sets(),
+            sets=sets,
         )
         for one in prepared:
             one.compiled.anchor["metadata"]["annotations"][FINGERPRINT] = print_of_it

@@ -158,7 +158,7 @@ def _prepared(
     is_held = submission.hold or any(
         names.HOLD in each["metadata"]["annotations"] for units in compiled.units.values() for each in units
     )
-    is_held |= made.waits and plan.policies.hold
+    is_held |= bool(made.samples) and plan.policies.hold
     return Prepared(
         id=id_,
         name=name,
@@ -178,17 +178,12 @@ class _Made(NamedTuple):
     samples: dict[str, list[Written]] = {}
     is_driven: bool = False
 
-    @property
-    def waits(self) -> bool:
-        return bool(self.samples)
-
 
 def _compiled(plan: Plan, target: Target, *, driven: bool, sets: bool) -> _Made:
     found, needed = refusals(plan, target), needs_driver(plan, target)
     if not found and not needed:
         return _Made(compile_plan(plan, target))
-    beyond_sets = beyond_a_set(plan, target)
-    if sets and not beyond_sets:
+    if sets and not beyond_a_set(plan, target):
         setting = SetCompiler(plan, target)
         return _Made(setting.compiled(), setting.samples())
     with_driver = msgspec.structs.replace(target, driven=True)
@@ -199,8 +194,9 @@ def _compiled(plan: Plan, target: Target, *, driven: bool, sets: bool) -> _Made:
         compiled = compiler.compiled()
         compiled.support.append(new_course(compiled.anchor))
         return _Made(compiled, compiler.samples(), is_driven=True)
-    missing, advice = (beyond_sets if sets else [*needed, *found]), _DRIVE_IT
-    if not sets and not beyond_sets:
+    beyond_sets, advice = beyond_a_set(plan, target), _DRIVE_IT
+    missing = beyond_sets if sets else [*needed, *found]
+    if not beyond_sets:
         advice = f"{advice}; with JobSet installed, the cluster could do it"
     raise Refusal("cannot", f"a cluster alone cannot drive this job: {told(missing)}", advice)
 

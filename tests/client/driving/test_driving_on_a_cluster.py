@@ -22,10 +22,10 @@ from jobman.engines.kubernetes import names
 from jobman.engines.kubernetes.api import Api
 from jobman.engines.kubernetes.course import Course, Driver, course_of, driver_of, new_course
 from jobman.engines.kubernetes.kinds import CONFIG_MAPS
+from tests.client.graphs import document, task
 from tests.client.test_direct import Answer, Jobman, command_with, config_for, until
 from tests.engines.kubernetes.cluster import (
     a_namespace,
-    image,
     kubeconfig,
     kubectl,
     kubectl_json,
@@ -34,8 +34,6 @@ from tests.engines.kubernetes.cluster import (
 )
 
 pytestmark = [on_a_real_cluster, pytest.mark.slow]
-
-SMALL = {"type": "slot", "count": 1, "with": [{"type": "memory", "count": "16Mi"}]}
 
 
 @pytest.fixture
@@ -93,17 +91,6 @@ def drive(config: Path, tmp_path: Path) -> Iterator[Callable[..., Driving]]:
         if each._process.poll() is None:
             each._process.kill()
             each._process.communicate()
-
-
-def task(name: str, script: str, **more: Any) -> dict[str, Any]:
-    return {"name": name, "command": ["sh", "-c", script], "resources": SMALL, **more}
-
-
-def document(folder: Path, *tasks: dict[str, Any], **more: Any) -> str:
-    path = folder / "graph.yaml"
-    whole = {"version": 1, "name": "graph", "image": image(), "grace": "1s", **more, "tasks": list(tasks)}
-    path.write_text(yaml.safe_dump(whole))
-    return str(path)
 
 
 def only_job(jobman: Jobman) -> Any:

@@ -81,10 +81,7 @@ class Compiler:
 
     def _outlined(self) -> dict[str, list[Outline]]:
         shapes = {unit.id: slices(chosen(unit, self._target.chosen.get(unit.id, 0))) for unit in self._tasks}
-        count = sum(
-            (unit.replicas if is_split(unit, shapes[unit.id]) else 1) * len(shapes[unit.id])
-            for unit in self._tasks
-        )
+        count = sum(number_of_jobs(unit, shapes[unit.id]) for unit in self._tasks)
         return {unit.id: list(self._outline(unit, shapes[unit.id], count == 1)) for unit in self._tasks}
 
     def _outline(self, unit: Unit, pieces: tuple[Slice, ...], is_only: bool) -> Iterator[Outline]:
@@ -304,6 +301,11 @@ def unpacked(text: str) -> str:
     if not text.startswith("gzip:"):
         return text
     return gzip.decompress(base64.b64decode(text.removeprefix("gzip:"))).decode()
+
+
+def number_of_jobs(unit: Unit, pieces: tuple[Slice, ...]) -> int:
+    """How many Jobs a task is."""
+    return (unit.replicas if is_split(unit, pieces) else 1) * len(pieces)
 
 
 def is_split(unit: Unit, pieces: tuple[Slice, ...]) -> bool:

@@ -13,7 +13,7 @@ from typing import Any
 from jobman.engines.base import Refused
 from jobman.engines.kubernetes import names
 from jobman.engines.kubernetes.affinity import tasks_of
-from jobman.engines.kubernetes.compile import Compiler, Outline, is_split
+from jobman.engines.kubernetes.compile import Compiler, Outline, number_of_jobs
 from jobman.engines.kubernetes.driving import needs_driver
 from jobman.engines.kubernetes.failures import fails_the_job, limit_of
 from jobman.engines.kubernetes.features import refusals
@@ -114,16 +114,11 @@ def _of(
         yield "retries", "a replica that is several Jobs is not tried again as one"
     awaited = graph.awaited(unit)
     others = [plan.unit(edge.after) for edge in awaited]
-    if sum(_jobs(other, pieces[other.id]) for other in others) > _MOST_AWAITED:
+    if sum(number_of_jobs(other, pieces[other.id]) for other in others) > _MOST_AWAITED:
         yield "depends_on.success", f"a Job of a JobSet waits for {_MOST_AWAITED} others at most"
     for edge in awaited:
         if edge.when in ("started", "ready"):
             yield from _waits_for_a_start(plan.unit(edge.after), edge, plan)
-
-
-def _jobs(unit: Unit, pieces: tuple[Slice, ...]) -> int:
-    """How many Jobs a task is."""
-    return (unit.replicas if is_split(unit, pieces) else 1) * len(pieces)
 
 
 def _waits_for_a_start(other: Unit, edge: Edge, plan: Plan) -> Iterator[tuple[str, str]]:
@@ -195,11 +190,14 @@ class SetCompiler(Compiler):
         del is_only
         return super()._outline(unit, pieces, False)
 
-    def _called(self, task: str) -> list[str]:
-        """What the Jobs of a task are called in the set."""
+    def _member_of(self, name: str) -> str:
         naming = self._naming
         assert isinstance(naming, SetNaming)
-        return [naming.member_of(outline.name) for outline in self._outlines[task]]
+        return naming.member_of(name)
+
+    def _called(self, task: str) -> list[str]:
+        """What the Jobs of a task are called in the set."""
+        return [self._member_of(outline.name) for outline in self._outlines[task]]
 
     def _waits(self, unit: Unit, graph: Graph) -> list[dict[str, str]]:
         found: dict[str, str] = {}
@@ -209,14 +207,12 @@ class SetCompiler(Compiler):
         return [{"name": name, "status": status} for name, status in found.items()]
 
     def _member(self, written: Written, waits: list[dict[str, str]]) -> Written:
-        naming = self._naming
-        assert isinstance(naming, SetNaming)
         about = written["metadata"]
         # The set as a whole is held.
         notes = {key: value for key, value in about["annotations"].items() if key != names.HOLD}
         spec = {key: value for key, value in written["spec"].items() if key != "suspend"}
         member: dict[str, Any] = {
-            "name": naming.member_of(about["name"]),
+            "name": self._member_of(about["name"]),
             "replicas": 1,
             "template": {"metadata": {"labels": about["labels"], "annotations": notes}, "spec": spec},
         }
