@@ -11,7 +11,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 
@@ -116,11 +116,11 @@ async def _create(api: Api, jobs: Sequence[Written]) -> None:
 
 async def bound(api: Api, pods: int) -> None:
     """Wait until there are so many pods, and each has its node; asks for little, since it is not measured."""
-    deadline = time.monotonic() + MOST_SECONDS
-    while await _count(api) < pods or await _some_waits(api):
-        if time.monotonic() > deadline:
-            raise TimeoutError(f"not all of {pods} pods had a node within {MOST_SECONDS} s")
-        await asyncio.sleep(0.2)
+
+    async def waits() -> bool:
+        return await _count(api) < pods or await _some(api, "spec.nodeName=")
+
+    await _while(waits, f"not all of {pods} pods had a node", 0.2)
 
 
 async def _count(api: Api) -> int:
@@ -129,8 +129,21 @@ async def _count(api: Api) -> int:
     return 0
 
 
-async def _some_waits(api: Api) -> bool:
-    async for page in api.pages(PODS, EVERYWHERE, fields="spec.nodeName=", limit=1):
+async def running(api: Api) -> None:
+    """Wait until every pod runs: simulated nodes say so some time after they got them."""
+    await _while(lambda: _some(api, "status.phase=Pending"), "not all pods ran", 0.5)
+
+
+async def _while(waits: Callable[[], Awaitable[bool]], trouble: str, pause: float) -> None:
+    deadline = time.monotonic() + MOST_SECONDS
+    while await waits():
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"{trouble} within {MOST_SECONDS} s")
+        await asyncio.sleep(pause)
+
+
+async def _some(api: Api, fields: str) -> bool:
+    async for page in api.pages(PODS, EVERYWHERE, fields=fields, limit=1):
         return bool(page.items)
     return False
 

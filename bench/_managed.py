@@ -12,8 +12,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
@@ -24,7 +23,8 @@ from jobman.control.answers import Submission
 from jobman.engines.kubernetes.api import Api
 from jobman.engines.kubernetes.kubeconfig import load
 
-THREADS = 8
+DOCUMENTS = 100
+"""In each file that is submitted."""
 _NAMESPACE = "jobs"
 _STARTING = 120.0
 _TOKEN = re.compile(r"jobman_[A-Za-z0-9_-]{20,}")
@@ -52,7 +52,7 @@ class Found(NamedTuple):
     memory: float
     """Megabytes of the service at the end."""
     restart: float
-    """Seconds from its start, after it was killed, until a pod of a new job is in the cluster."""
+    """Seconds from its start, after it was killed while all ran, until a pod of a new job has its node."""
 
 
 def measure(kubeconfig: Path, jobs: int, pods: int) -> Found:
@@ -65,6 +65,7 @@ def measure(kubeconfig: Path, jobs: int, pods: int) -> Found:
             _submit(client, jobs, pods)
             _wait_bound(kubeconfig, jobs * pods)
             seconds, processor = clock.read()
+            _ask(kubeconfig, _kwok.running)
             memory = _resident(pid)
         began = time.perf_counter()
         with place.running() as client:
@@ -134,26 +135,29 @@ def _until(look: Callable[[], str], what: str) -> str:
 
 
 def _submit(client: Client, jobs: int, pods: int) -> None:
-    submission = Submission(document=_JOB.format(lasts=_kwok.LASTS, pods=pods))
-    with ThreadPoolExecutor(THREADS) as pool:
-        for _ in pool.map(lambda _: client.submit(submission), range(jobs)):
-            pass
+    """As files of many documents each, one after the other."""
+    document = _JOB.format(lasts=_kwok.LASTS, pods=pods)
+    while jobs > 0:
+        several = min(jobs, DOCUMENTS)
+        client.submit(Submission(document="---\n".join([document] * several)))
+        jobs -= several
 
 
 def _wait_bound(kubeconfig: Path, pods: int) -> None:
-    async def wait() -> None:
-        async with Api(load(kubeconfig)) as api:
-            await _kwok.bound(api, pods)
-
-    asyncio.run(wait())
+    _ask(kubeconfig, lambda api: _kwok.bound(api, pods))
 
 
 def _make_namespace(kubeconfig: Path) -> None:
-    async def make() -> None:
-        async with Api(load(kubeconfig)) as api:
-            await api.ensure({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": _NAMESPACE}})
+    namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": _NAMESPACE}}
+    _ask(kubeconfig, lambda api: api.ensure(namespace))
 
-    asyncio.run(make())
+
+def _ask(kubeconfig: Path, work: Callable[[Api], Awaitable[object]]) -> None:
+    async def ask() -> None:
+        async with Api(load(kubeconfig)) as api:
+            await work(api)
+
+    asyncio.run(ask())
 
 
 def _resident(pid: int) -> float:

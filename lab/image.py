@@ -8,6 +8,7 @@ import json
 import subprocess
 import sys
 import tarfile
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 _TYPE = "application/vnd.oci.image."
@@ -15,22 +16,27 @@ _TYPE = "application/vnd.oci.image."
 
 def write(busybox: Path, name: str, archive: Path) -> None:
     """One layer with one program under its many names."""
-    layer = _layer(busybox)
+    config = {"Cmd": ["sleep", "2147483647"], "Env": ["PATH=/bin"]}
+    write_archive(archive, name, [_layer(busybox)], config)
+
+
+def write_archive(archive: Path, name: str, layers: Sequence[bytes], started: Mapping[str, object]) -> None:
+    """Layers, each a whole tar, and how a container of them is started."""
     config = {
         "architecture": "amd64",
         "os": "linux",
-        "config": {"Cmd": ["sleep", "2147483647"], "Env": ["PATH=/bin"]},
-        "rootfs": {"type": "layers", "diff_ids": [_digest(layer)]},
+        "config": started,
+        "rootfs": {"type": "layers", "diff_ids": [_digest(layer) for layer in layers]},
     }
-    blobs = [layer, json.dumps(config).encode()]
+    blobs = [*layers, json.dumps(config).encode()]
     manifest = {
         "schemaVersion": 2,
         "mediaType": f"{_TYPE}manifest.v1+json",
-        "config": _described(blobs[1], "config.v1+json"),
-        "layers": [_described(layer, "layer.v1.tar")],
+        "config": _described(blobs[-1], "config.v1+json"),
+        "layers": [_described(layer, "layer.v1.tar") for layer in layers],
     }
     blobs.append(json.dumps(manifest).encode())
-    named = _described(blobs[2], "manifest.v1+json")
+    named = _described(blobs[-1], "manifest.v1+json")
     named["annotations"] = {"io.containerd.image.name": name, "org.opencontainers.image.ref.name": name}
     with tarfile.open(archive, "w") as tar:
         _add(tar, "oci-layout", b'{"imageLayoutVersion": "1.0.0"}')

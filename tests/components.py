@@ -38,7 +38,7 @@ class Components:
         for item in items:
             names = self._asked_for(item)
             item.user_properties.extend((PROPERTY, name) for name in names)
-            if _LATE_AT_TIMES.intersection(names):
+            if _LATE_AT_TIMES.intersection(names) and item.get_closest_marker("flaky") is None:
                 item.add_marker(pytest.mark.flaky(reruns=1))
 
     def _asked_for(self, item: pytest.Item) -> list[str]:

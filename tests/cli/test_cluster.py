@@ -2,7 +2,9 @@
 
 import pytest
 
+from jobman.client import Client
 from jobman.control.answers import Node, QueueRow
+from jobman.engines.kubernetes.sight import Sight
 
 
 def test_the_queue_is_told_by_flavor(jobman, service):
@@ -24,6 +26,24 @@ def test_the_queue_is_told_by_flavor(jobman, service):
         "<no name>        0        1      0  64 cores, 1 gpu       now",
     ]
     assert jobman("queue", "-o", "json").data["items"][0]["yours_waiting"] == 2
+
+
+def test_gpus_of_each_maker_are_listed_apart_and_summed(jobman, service):
+    service.queue = [
+        QueueRow(flavor="big", resources={"core": 4, "gpu": 2, "gpu.NVIDIA": 2}, waiting=3, running=1),
+        QueueRow(flavor=None, resources={"gpu": 3, "gpu.MIG": 1, "gpu.AMD": 2}, waiting=0, running=2),
+    ]
+    assert jobman("queue").out.splitlines() == [
+        "flavor     waiting  running  yours  resources",
+        "big              3        1      0  4 cores, 2 gpus (NVIDIA)",
+        "<no name>        0        2      0  3 gpus (1 MIG, 2 AMD)",
+        "",
+        "gpus    waiting  running",
+        "NVIDIA        6        2",
+        "MIG           0        2",
+        "AMD           0        4",
+        "all           6        8",
+    ]
 
 
 def test_an_empty_queue_is_no_error(jobman, service):
@@ -126,3 +146,19 @@ def test_tables_fit_the_terminal(jobman, service, monkeypatch, width):
     service.nodes = [Node(name="n" * 30, amounts={"core": 1}, jobs=["0f3a"] * 9)]
     for command in ("queue", "nodes", "resources-flavors"):
         assert max(map(len, jobman(command).out.splitlines())) <= width
+
+
+@pytest.mark.parametrize(
+    ("sight", "words"),
+    [
+        (
+            Sight(namespaces=("a", "b"), of=3),
+            "counted in 2 of 3 namespaces, a, b: you may not see the others",
+        ),
+        (Sight(namespaces=("a",)), "counted in 1 namespace, a: there may be others that you may not see"),
+    ],
+)
+def test_the_queue_says_where_it_was_counted(jobman, service, monkeypatch, sight, words):
+    monkeypatch.setattr(Client, "queue_in_sight", lambda _: ([], sight))
+    assert jobman("queue").err == f"jobman: nothing waits and nothing runs\njobman: {words}\n"
+    assert jobman("queue", "-o", "json").data["sight"]["of"] == sight.of

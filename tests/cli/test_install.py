@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import secrets
+import tomllib
+from pathlib import Path
 
 import pytest
 import yaml
 
 from tests.engines.kubernetes.cluster import kubeconfig, kubectl, on_a_real_cluster
+
+CHECKOUT = Path(__file__).parents[2]
 
 
 def test_it_prints_every_object_as_yaml_and_says_on_the_side_what_is_left_to_do(jobman):
@@ -63,6 +67,18 @@ def test_the_containerfile_alone_can_be_had(jobman):
     answer = jobman("install", "kubernetes", "--containerfile")
     assert answer.out.splitlines()[2].startswith("FROM ")
     assert answer.err == ""
+
+
+def test_the_image_is_made_of_a_checkout_and_of_all_that_its_package_needs(jobman):
+    lines = jobman("install", "kubernetes", "--containerfile").out.splitlines()
+    copied = {name for line in lines if line.startswith("COPY ") for name in line.split()[1:-1]}
+    project = tomllib.loads((CHECKOUT / "pyproject.toml").read_text())
+    needed = {"pyproject.toml", project["project"]["readme"], *project["project"]["license-files"]}
+    packages = project["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"]
+    assert copied == needed | {package.partition("/")[0] for package in packages}
+    (installed,) = [line for line in lines if "pip install" in line]
+    assert '"/source[postgres,kubernetes]"' in installed
+    assert "jobman==" not in "".join(lines), "an index may have somebody else's under that name"
 
 
 def test_settings_go_into_the_cluster_and_wrong_ones_do_not(jobman, write):
@@ -123,6 +139,29 @@ def test_it_is_applied_and_applied_again_to_a_real_cluster(real_jobman):
         ada = real_jobman("install", "kubernetes", *words, KUBECONFIG=str(kubeconfig().with_name("ada.conf")))
         assert ada.code == 6
         assert "may not" in ada.err
+    finally:
+        kubectl("delete", "clusterrole", f"jobman-{name}", "--ignore-not-found")
+        kubectl("delete", "clusterrolebinding", f"jobman-{name}", "--ignore-not-found")
+        kubectl("delete", "namespace", name, f"{name}-jobs", "--wait=false", "--ignore-not-found")
+
+
+@on_a_real_cluster
+@pytest.mark.slow
+def test_what_kubectl_applied_is_taken_over_but_for_what_somebody_changed(real_jobman, tmp_path):
+    name = f"test-{secrets.token_hex(4)}"
+    words = ("install", "kubernetes", "--namespace", name, "--jobs-namespace", f"{name}-jobs")
+    folder, config = str(tmp_path / "site"), str(kubeconfig())
+    try:
+        assert real_jobman(*words, "--to", folder).code == 0
+        kubectl("apply", "-k", folder)
+        taken = real_jobman(*words, "--apply", KUBECONFIG=config)
+        assert taken.code == 0, taken.err
+        kubectl("scale", "deployment/jobman", "-n", name, "--replicas=1")
+        refused = real_jobman(*words, "--apply", KUBECONFIG=config)
+        assert (refused.code, refused.out) == (4, "")
+        assert ".spec.replicas" in refused.err
+        assert "--force" in refused.err
+        assert real_jobman(*words, "--apply", "--force", KUBECONFIG=config).code == 0
     finally:
         kubectl("delete", "clusterrole", f"jobman-{name}", "--ignore-not-found")
         kubectl("delete", "clusterrolebinding", f"jobman-{name}", "--ignore-not-found")

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import re
-import subprocess
-import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 import yaml
@@ -19,8 +16,17 @@ import yaml
 from jobman.client import Refused
 from jobman.client.direct import DirectClient
 from jobman.control.answers import Submission
+from tests.client.commanding import (
+    Jobman,
+    command,
+    command_with,
+    config_for,
+    document,
+    state_of,
+    submitted,
+    until,
+)
 from tests.engines.kubernetes.cluster import (
-    a_namespace,
     image,
     kubeconfig,
     kubectl,
@@ -29,117 +35,6 @@ from tests.engines.kubernetes.cluster import (
 )
 
 pytestmark = on_a_real_cluster
-
-
-class Answer(NamedTuple):
-    """What a user sees of one command."""
-
-    code: int
-    out: str
-    err: str
-
-    @property
-    def data(self) -> Any:
-        return json.loads(self.out)
-
-
-Jobman = Callable[..., Answer]
-
-
-@pytest.fixture
-def namespace() -> Iterator[str]:
-    with a_namespace() as name:
-        yield name
-
-
-def config_for(namespace: str, folder: Path, source: Path, server: str | None = None) -> Path:
-    """A kubeconfig whose context has this namespace, and perhaps another server."""
-    data = yaml.safe_load(source.read_text())
-    for context in data["contexts"]:
-        context["context"]["namespace"] = namespace
-    for cluster in data["clusters"]:
-        if server is not None:
-            cluster["cluster"]["server"] = server
-        if "certificate-authority" in cluster["cluster"]:
-            authority = source.parent / cluster["cluster"]["certificate-authority"]
-            cluster["cluster"]["certificate-authority"] = str(authority.resolve())
-    for user in data["users"]:
-        for key in ("client-certificate", "client-key", "tokenFile"):
-            if key in user["user"]:
-                user["user"][key] = str((source.parent / user["user"][key]).resolve())
-    path = folder / f"{source.stem}-{namespace}.conf"
-    path.write_text(yaml.safe_dump(data))
-    return path
-
-
-@pytest.fixture
-def config(namespace: str, tmp_path: Path) -> Path:
-    return config_for(namespace, tmp_path, kubeconfig())
-
-
-def command_with(config: Path, tmp_path: Path) -> Jobman:
-    (tmp_path / "home").mkdir(exist_ok=True)
-    names = ("PATH", "PYTHONPATH", "LANG", "COVERAGE_PROCESS_START")
-    environment = {name: os.environ[name] for name in names if name in os.environ}
-    environment |= {"HOME": str(tmp_path / "home"), "KUBECONFIG": str(config)}
-    environment |= {"JOBMAN_STATE": str(tmp_path / "state")}
-
-    def run(*words: str) -> Answer:
-        command = [sys.executable, "-m", "jobman.cli.main", "-e", "kubernetes", *words]
-        done = subprocess.run(
-            command, env=environment, cwd=tmp_path, capture_output=True, text=True, timeout=120
-        )
-        assert not (tmp_path / "state").exists(), "a service was started"
-        return Answer(done.returncode, done.stdout, done.stderr)
-
-    return run
-
-
-@pytest.fixture
-def jobman(config: Path, tmp_path: Path) -> Jobman:
-    return command_with(config, tmp_path)
-
-
-def submitted(jobman: Jobman, *words: str) -> str:
-    answer = jobman("submit", *words)
-    assert answer.code == 0, answer.err
-    job = answer.out.split()[0]
-    assert f"jobman -e kubernetes logs -f {job}" in answer.err
-    return job
-
-
-def command(jobman: Jobman, script: str, *options: str) -> str:
-    return submitted(jobman, "-i", image(), *options, "--", "sh", "-c", script)
-
-
-def document(tmp_path: Path, **task: Any) -> str:
-    whole = {
-        "version": 1,
-        "name": "written",
-        "tasks": [
-            {
-                "name": "work",
-                "image": image(),
-                "command": ["true"],
-                "resources": {"type": "slot", "count": 1, "with": [{"type": "core", "count": 1}]},
-                **task,
-            }
-        ],
-    }
-    path = tmp_path / "job.yaml"
-    path.write_text(yaml.safe_dump(whole))
-    return str(path)
-
-
-def until(look: Callable[[], bool], seconds: float = 60) -> None:
-    end = time.monotonic() + seconds
-    while not look():
-        assert time.monotonic() < end, "it did not come to that"
-        time.sleep(0.3)
-
-
-def state_of(jobman: Jobman, job: str) -> str:
-    return str(jobman("details", job, "-o", "json").data["state"])
 
 
 # -- from submission to end ----------------------------------------------------------------------------------
@@ -519,6 +414,53 @@ def test_what_a_cancelled_job_wrote_is_kept_on_a_volume(jobman: Jobman, tmp_path
     assert (file.name.endswith(".0-0-1.log"), file.read_text()) == (True, "up\nsaved\n")
     told = jobman("logs", job)
     assert f"what they wrote is in {kept}/{job} on its nodes" in told.out + told.err
+
+
+@pytest.mark.lab
+def test_what_a_job_wrote_is_kept_on_a_claim(jobman: Jobman, tmp_path: Path, namespace: str) -> None:
+    place = tmp_path / "volume"
+    place.mkdir()
+    with a_claim("kept", namespace, place):
+        job = command(jobman, "echo well", "--keep-logs", "claim:kept/output")
+        assert jobman("wait", job).code == 0
+        (file,) = (place / "output" / job).iterdir()
+        assert (file.name.endswith(".0-0-1.log"), file.read_text()) == (True, "well\n")
+        assert jobman("delete", job).code == 0
+    assert file.read_text() == "well\n"
+
+
+@contextmanager
+def a_claim(name: str, namespace: str, folder: Path) -> Iterator[None]:
+    """A claim whose volume is a folder of the nodes."""
+    size, modes = {"storage": "1Mi"}, ["ReadWriteMany"]
+    volume = {
+        "apiVersion": "v1",
+        "kind": "PersistentVolume",
+        "metadata": {"name": namespace},
+        "spec": {
+            "capacity": size,
+            "accessModes": modes,
+            "hostPath": {"path": str(folder)},
+            "claimRef": {"namespace": namespace, "name": name},
+            "storageClassName": "",
+        },
+    }
+    claim = {
+        "apiVersion": "v1",
+        "kind": "PersistentVolumeClaim",
+        "metadata": {"name": name, "namespace": namespace},
+        "spec": {
+            "accessModes": modes,
+            "resources": {"requests": size},
+            "volumeName": namespace,
+            "storageClassName": "",
+        },
+    }
+    kubectl("create", "-f", "-", stdin=yaml.safe_dump_all([volume, claim]))
+    try:
+        yield
+    finally:
+        kubectl("delete", "pv", namespace, "--wait=false")
 
 
 def test_output_is_not_kept_where_pods_have_no_way_to(jobman: Jobman) -> None:

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 import yaml
 
+from tests.client.commanding import Jobman, state_of, submitted, until
 from tests.client.graphs import SMALL, document, task
-from tests.client.test_direct import Jobman, command_with, config_for, state_of, submitted, until
 from tests.engines.kubernetes.cluster import (
-    a_namespace,
-    kubeconfig,
     kubectl_json,
     on_a_real_cluster,
 )
@@ -21,17 +18,6 @@ from tests.engines.kubernetes.cluster import (
 pytestmark = [on_a_real_cluster, pytest.mark.slow, pytest.mark.lab]
 
 FAIL_ALL = [{"exit_codes": ["1-255"], "action": "fail-job"}]
-
-
-@pytest.fixture
-def namespace() -> Iterator[str]:
-    with a_namespace() as name:
-        yield name
-
-
-@pytest.fixture
-def jobman(namespace: str, tmp_path: Path) -> Jobman:
-    return command_with(config_for(namespace, tmp_path, kubeconfig()), tmp_path)
 
 
 def outcomes(jobman: Jobman, job: str) -> dict[str, dict[str, int]]:

@@ -48,6 +48,10 @@ class Bound(ABC):
         return self.submit(document, **options).wait(timeout)
 
     @abstractmethod
+    def alone(self) -> None:
+        """Have a node to oneself."""
+
+    @abstractmethod
     def _submit(
         self, plan: Plan | None, document: str, *, virtual: str | None = None, **options: Any
     ) -> list[JobHandle]:

@@ -11,7 +11,7 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
-from jobman.control.answers import Attempt, Details, Event, LogLine, Replica, Why
+from jobman.control.answers import Attempt, Blocker, Details, Event, LogLine, Replica, Why
 from tests.conformance.kubernetes import open_direct
 from tests.conformance.local import open_local
 from tests.conformance.managed import open_managed
@@ -31,6 +31,9 @@ class Handle(Protocol):
 
     def until_line(self, text: str, timeout: float | None = None) -> Outcome:
         """Wait until a copy has written this line."""
+
+    def until_blocked(self, kind: str) -> Blocker:
+        """Wait until something of this kind, and one thing only, holds a part of it back."""
 
     def look(self) -> Outcome:
         """The job as it is now."""
@@ -53,6 +56,12 @@ class Engine(Protocol):
 
     name: str
     folder: Path
+    gpu_variable: str
+    """What says which of a node's GPUs a copy has: in a container they are counted anew."""
+    os_label: str
+    """What a node says its operating system by."""
+    beat: float
+    """Seconds after which what a copy did has been seen: waits of scenarios are made of them."""
 
     def submit(
         self,
@@ -65,9 +74,13 @@ class Engine(Protocol):
     ) -> Handle:
         """Submit a document with one job in it.
 
-        `virtual` are nodes the scenario needs, as NODESxCORES. `files` are in its folder before it starts.
+        `virtual` are nodes the scenario needs, as NODESxCORES: 1x1, 1x4, 1x4x4, 2x4, 3x4 are there on all
+        engines, and on a cluster for later jobs of the scenario, too. `files` are in its folder before.
         Raises RefusedAsPromised where the plan uses what the engine says it refuses, and it did.
         """
+
+    def alone(self) -> None:
+        """From here on there is one node, and nobody but the jobs of this scenario uses it."""
 
     def submit_all(self, document: str, **options: Any) -> Sequence[Handle]:
         """Submit every job of a document."""
@@ -92,6 +105,11 @@ class Engine(Protocol):
 
     def leave(self) -> list[str]:
         """End what the scenario left running; says in words what should not have been left."""
+
+
+def beats(engine: Engine, count: float) -> str:
+    """So many beats, as a document writes a time and `sleep` reads it."""
+    return f"{engine.beat * count:g}s"
 
 
 class Site(Protocol):

@@ -8,7 +8,7 @@ from contextlib import suppress
 from typing import Any
 
 from jobman.client import Client, Refused
-from jobman.control.answers import FINAL_STATES, Attempt, Details, Event, LogLine, Replica, Why
+from jobman.control.answers import FINAL_STATES, Attempt, Blocker, Details, Event, LogLine, Replica, Why
 from tests.conformance.outcome import Outcome, have_come
 
 _OVER = (*FINAL_STATES, "skipped")
@@ -48,6 +48,14 @@ class JobHandle:
         return self._until(
             f"{text!r} is not written", lambda: any(line.text == text for line in self.logs()), timeout
         )
+
+    def until_blocked(self, kind: str) -> Blocker:
+        def holds() -> list[Blocker]:
+            return [blocker for blocker in self.why().blockers if blocker.kind == kind]
+
+        self._until(f"nothing of the kind {kind} holds it back", lambda: bool(holds()), None)
+        (found,) = holds()
+        return found
 
     def _until(self, trouble: str, has_come: Callable[[], bool], timeout: float | None) -> Outcome:
         deadline = time.monotonic() + (self._patience if timeout is None else timeout)

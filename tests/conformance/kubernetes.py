@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import getpass
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from textwrap import dedent
@@ -33,6 +33,7 @@ from jobman.engines.kubernetes.kinds import (
 from jobman.engines.kubernetes.objects import Written
 from jobman.plan.model import Plan
 from jobman.settings import settings_from_text
+from tests.conformance import sizes
 from tests.conformance.bound import Bound, kept, settled
 from tests.conformance.handle import JobHandle
 from tests.conformance.housing import housed_pod
@@ -68,12 +69,18 @@ class DirectSite:
         self.namespace = namespace
         self.folder = Path("/")
         """That of the scenario that is run now."""
+        self.size = ""
+        """That of the nodes which it has to itself; empty for the usual ones."""
         self.text = f"{TEXT}default_image: {image()}\n"
         self.settings = settings_from_text(self.text, "settings.yaml")
-        self.client = DirectClient(str(config), api=partial(Housed, house=lambda: self.folder))
+        self.client = DirectClient(str(config), api=partial(Housed, house=self._house))
+
+    def _house(self, spec: Written) -> Written:
+        pod = housed_pod(spec, self.folder)
+        return sizes.on_nodes(pod, self.size) if self.size else pod
 
     def bind(self, folder: Path) -> ClusterEngine:
-        self.folder = folder
+        self.folder, self.size = folder, ""
         return ClusterEngine(self, folder)
 
     def objects(self, job: str) -> list[str]:
@@ -103,38 +110,30 @@ class ClusterHandle(JobHandle):
 class Housed(Api):
     """Gives every pod what an ordinary machine has."""
 
-    def __init__(self, access: Access, *, house: Callable[[], Path]) -> None:
+    def __init__(self, access: Access, *, house: Callable[[Written], Written]) -> None:
         super().__init__(access)
         self._house = house
 
-    async def _post(
-        self,
-        kind: Kind[Any],
-        written: Written,
-        namespace: str | None,
-        *,
-        safe: bool,
-        dry_run: bool = False,
-    ) -> bytes:
+    async def _post(self, kind: Kind[Any], written: Written, namespace: str | None, **options: Any) -> bytes:
         at_home = written
         if written["kind"] == "Job":
-            at_home = housed(written, self._house())
+            at_home = housed(written, self._house)
         elif written["kind"] == "JobSet":
-            at_home = housed_set(written, self._house())
-        return await super()._post(kind, at_home, namespace, safe=safe, dry_run=dry_run)
+            at_home = housed_set(written, self._house)
+        return await super()._post(kind, at_home, namespace, **options)
 
 
-def housed(job: Written, folder: Path) -> Written:
+def housed(job: Written, house: Callable[[Written], Written]) -> Written:
     """A Job whose pods find the folder of submission and the programs of this machine."""
     spec = job["spec"]
-    pod = housed_pod(spec["template"]["spec"], folder)
+    pod = house(spec["template"]["spec"])
     return {**job, "spec": {**spec, "template": {**spec["template"], "spec": pod}}}
 
 
-def housed_set(jobs: Written, folder: Path) -> Written:
+def housed_set(jobs: Written, house: Callable[[Written], Written]) -> Written:
     """The same for all Jobs that a JobSet makes."""
     spec = jobs["spec"]
-    members = [{**each, "template": housed(each["template"], folder)} for each in spec["replicatedJobs"]]
+    members = [{**each, "template": housed(each["template"], house)} for each in spec["replicatedJobs"]]
     return {**jobs, "spec": {**spec, "replicatedJobs": members}}
 
 
@@ -142,17 +141,30 @@ class ClusterEngine(Bound):
     """A cluster without a service, in the folder of one scenario."""
 
     name = "kubernetes-direct"
+    gpu_variable = "NVIDIA_VISIBLE_DEVICES"
+    os_label = "kubernetes.io/os"
+    beat = sizes.BEAT
 
     def __init__(self, site: DirectSite, folder: Path) -> None:
         super().__init__(folder, site.settings)
         self._site = site
         self._drivers: list[Begun[Any]] = []
         """Of graphs, which go on only while somebody drives them, as `jobman run` does."""
+        self._nodes = ExitStack()
+
+    def alone(self) -> None:
+        self._take(sizes.ONE_NODE)
+
+    def _take(self, size: str) -> None:
+        if size != self._site.size:
+            self._nodes.enter_context(sizes.taken(size))
+            self._site.size = size
 
     def _submit(
         self, plan: Plan | None, document: str, *, virtual: str | None = None, **options: Any
     ) -> list[JobHandle]:
-        del virtual  # The nodes are what they are.
+        if virtual is not None:
+            self._take(virtual)
         submission = Submission(
             document=dedent(document),
             file="scenario.yaml",
@@ -183,6 +195,10 @@ class ClusterEngine(Bound):
         kubectl("apply", "-n", self._site.namespace, "-f", "-", stdin=written)
 
     def leave(self) -> list[str]:
+        with self._nodes:
+            return self._leave()
+
+    def _leave(self) -> list[str]:
         over = [job for job in self._jobs if job.details().state in FINAL_STATES]
         open_ends = [f"{job.id} is over, but {found}" for job in over for found in job.unfinished()]
         for job in self._jobs:

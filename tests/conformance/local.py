@@ -74,10 +74,16 @@ class Local(Bound):
     """The local engine in the folder of one scenario."""
 
     name = "local"
+    gpu_variable = "CUDA_VISIBLE_DEVICES"
+    os_label = "os.name"
+    beat = 0.2
 
     def __init__(self, site: LocalSite, folder: Path) -> None:
         super().__init__(folder, SETTINGS)
         self._site = site
+
+    def alone(self) -> None:
+        """A service of its own has the machine to itself."""
 
     def _submit(
         self,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import getpass
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from textwrap import dedent
 from typing import Any
@@ -13,6 +13,7 @@ import yaml
 
 from jobman.control.answers import Submission
 from jobman.plan.model import Plan
+from tests.conformance import sizes
 from tests.conformance.bound import Bound, kept, settled
 from tests.conformance.handle import JobHandle
 from tests.conformance.promises import keep_promise
@@ -28,45 +29,77 @@ _SERVER = ("-m", "tests.conformance.managed_server")
 
 @contextmanager
 def open_managed(folder: Path) -> Iterator[ManagedSite]:
-    """Start a service; at its end nothing of its jobs may be left on the cluster."""
-    with a_cluster_service(folder, settings=TEXT, program=_SERVER) as service:
-        service.kubectl("create", "serviceaccount", getpass.getuser())
-        yield ManagedSite(service)
+    """Services as they are needed; at their end nothing of their jobs may be left on the cluster."""
+    with ExitStack() as services:
+        yield ManagedSite(folder, services)
 
 
 class ManagedSite:
-    """One service, and its namespace of the cluster."""
+    """A service for all usual nodes, and one for the nodes of each size, with a namespace each."""
 
-    def __init__(self, service: ClusterService) -> None:
-        self.service = service
+    def __init__(self, folder: Path, services: ExitStack) -> None:
+        self._folder = folder
+        self._stack = services
+        self._services: dict[str, ClusterService] = {}
+
+    def service(self, size: str) -> ClusterService:
+        if size not in self._services:
+            self._services[size] = self._stack.enter_context(self._start(size))
+        return self._services[size]
+
+    @contextmanager
+    def _start(self, size: str) -> Iterator[ClusterService]:
+        folder = self._folder / (size or "usual")
+        folder.mkdir()
+        settings = TEXT + (sizes.settings(size) if size else "")
+        with a_cluster_service(folder, settings=settings, program=_SERVER) as service:
+            service.kubectl("create", "serviceaccount", getpass.getuser())
+            yield service
 
     def bind(self, folder: Path) -> Managed:
-        return Managed(self.service, folder)
+        return Managed(self, folder)
 
 
 class Managed(Bound):
     """A cluster with a service, in the folder of one scenario."""
 
     name = "kubernetes-managed"
+    gpu_variable = "NVIDIA_VISIBLE_DEVICES"
+    os_label = "kubernetes.io/os"
+    beat = sizes.BEAT
 
-    def __init__(self, service: ClusterService, folder: Path) -> None:
+    def __init__(self, site: ManagedSite, folder: Path) -> None:
         super().__init__(folder, SETTINGS)
-        self._service = service
+        self._site = site
+        self._size = ""
+        self._nodes = ExitStack()
+        self._service_of: dict[str, ClusterService] = {}
+
+    def alone(self) -> None:
+        self._take(sizes.ONE_NODE)
+
+    def _take(self, size: str) -> None:
+        if size != self._size:
+            self._nodes.enter_context(sizes.taken(size))
+            self._size = size
 
     def _submit(
         self, plan: Plan | None, document: str, *, virtual: str | None = None, **options: Any
     ) -> list[JobHandle]:
-        del virtual  # The nodes are what they are.
+        if virtual is not None:
+            self._take(virtual)
         submission = Submission(
             document=dedent(document), file="scenario.yaml", settings=TEXT, cwd=str(self.folder), **options
         )
-        client = self._service.client
+        service = self._site.service(self._size)
+        client = service.client
         if plan is None:
             submitted = client.submit(submission)
         else:
             submitted = keep_promise(self.name, plan, lambda: client.submit(submission))
         handles = [JobHandle(client, job.id, patience=PATIENCE, pause=_PAUSE) for job in submitted.jobs]
         self._jobs += handles
+        self._service_of |= {job.id: service for job in handles}
         return handles
 
     def secret(self, name: str, **entries: str) -> None:
@@ -76,17 +109,24 @@ class Managed(Bound):
         self._keep("ConfigMap", name, entries)
 
     def _keep(self, kind: str, name: str, entries: Mapping[str, str]) -> None:
-        self._service.kubectl("apply", "-f", "-", stdin=yaml.safe_dump(kept(kind, name, entries)))
+        self._site.service(self._size).kubectl(
+            "apply", "-f", "-", stdin=yaml.safe_dump(kept(kind, name, entries))
+        )
 
     def leave(self) -> list[str]:
+        with self._nodes:
+            return self._leave()
+
+    def _leave(self) -> list[str]:
         for job in self._jobs:
             job.end()
         open_ends = [f"{job.id} is over, but {found}" for job in self._jobs for found in job.unfinished()]
         left = settled(
-            lambda: [found for job in self._jobs for found in self._service.objects_of(job.id)],
+            lambda: [found for job in self._jobs for found in self._service_of[job.id].objects_of(job.id)],
             seconds=_AFTER,
             pause=_PAUSE,
         )
-        held = [node.name for node in self._service.client.nodes() if node.jobs]
+        used = {service.url: service for service in self._service_of.values()}.values()
+        held = [node.name for service in used for node in service.client.nodes() if node.jobs]
         found = [f"a job left objects: {left}"] if left else []
         return open_ends + found + ([f"a job holds nodes after its end: {held}"] if held else [])

@@ -8,14 +8,19 @@ from tests.conformance.engines import Engine
 def test_tasks_start_in_the_order_written_without_waiting(engine: Engine) -> None:
     document = """
         version: 1
+        parameters: {command: ""}
         resources: {one: {type: core, count: 1}}
         tasks:
-        - {name: c, command: [sleep, "0.3"], resources: one}
-        - {name: a, command: [sleep, "0.3"], resources: one}
-        - {name: b, command: [sleep, "0.3"], resources: one}
+        - {name: c, command: [sh, -c, "{{command}}"], resources: one}
+        - {name: a, command: [sh, -c, "{{command}}"], resources: one}
+        - {name: b, command: [sh, -c, "{{command}}"], resources: one}
     """
-    assert engine.run(document, virtual="1x1").starts() == ["c.0", "a.0", "b.0"]
-    assert engine.run(document, virtual="1x3").most_at_once("a", "b", "c") == 3
+    in_turn = engine.run(document, virtual="1x1", parameters={"command": "true"})
+    assert in_turn.starts() == ["c.0", "a.0", "b.0"]
+    assert in_turn.most_at_once("a", "b", "c") == 1
+    meet = "touch at-$JOBMAN_TASK; until test -e at-a -a -e at-b -a -e at-c; do sleep 0.02; done"
+    meeting = engine.run(document, virtual="1x4", parameters={"command": f"{meet}; sleep {engine.beat}"})
+    assert meeting.most_at_once("a", "b", "c") == 3
 
 
 def test_a_dependency_waits_for_the_success_of_all_replicas(engine: Engine) -> None:

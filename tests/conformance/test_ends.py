@@ -156,12 +156,15 @@ def test_a_job_that_waits_for_resources_can_be_cancelled(engine: Engine) -> None
         resources: {one: {type: core, count: 1}}
         tasks:
         - {name: first, resources: one, command: [sleep, "600"]}
-        - {name: second, resources: one, command: [echo, never]}
+        - name: second
+          depends_on: [{name: first, when: started}]
+          resources: one
+          command: [echo, never]
         - {name: tidy, when: always, resources: one, command: [echo, tidy]}
     """,
         virtual="1x1",
     )
-    job.until("first.0 started")
+    job.until_blocked("resources")
     job.cancel()
     outcome = job.wait()
     assert outcome.state == "cancelled"
@@ -172,12 +175,18 @@ def test_a_service_that_never_found_room_does_not_keep_its_job_from_ending(engin
     outcome = engine.run(
         """
         version: 1
+        parameters: {beat: "1"}
         resources: {one: {type: core, count: 1}}
         tasks:
-        - {name: work, resources: one, command: [sleep, "0.2"]}
-        - {name: server, service: true, resources: one, command: [sleep, "600"]}
+        - {name: work, resources: one, command: [sleep, "{{beat}}"]}
+        - name: server
+          service: true
+          depends_on: [{name: work, when: started}]
+          resources: one
+          command: [sleep, "600"]
     """,
         virtual="1x1",
+        parameters={"beat": engine.beat},
     )
     assert outcome.state == "succeeded"
 

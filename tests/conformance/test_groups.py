@@ -43,20 +43,22 @@ def test_tasks_of_a_group_share_its_nodes_and_wait_for_their_turn(engine: Engine
     outcome = engine.run(
         """
         version: 1
+        parameters: {beat: "1"}
         groups:
         - name: narrow
           resources: {type: node, count: 1, with: [{type: core, count: 2}]}
           tasks:
           - name: work
             replicas: 4
-            command: [sh, -c, "sleep 0.1; echo $JOBMAN_NODELIST"]
+            command: [sleep, "{{beat}}"]
             resources: {type: core, count: 1}
     """,
-        virtual="4x4",
+        virtual="3x4",
+        parameters={"beat": engine.beat},
     )
     assert outcome.state == "succeeded"
     assert outcome.most_at_once("narrow.0/work") == 2
-    assert len(set(outcome.lines())) == 1
+    assert len({node for number in range(4) for node in outcome.nodes(f"narrow.0/work.{number}")}) == 1
 
 
 def test_a_task_without_resources_gets_all_of_its_group(engine: Engine) -> None:
@@ -70,7 +72,7 @@ def test_a_task_without_resources_gets_all_of_its_group(engine: Engine) -> None:
           - {name: first, command: [sh, -c, "echo $JOBMAN_RANK of $JOBMAN_SIZE"]}
           - {name: second, command: [sh, -c, "echo $JOBMAN_RANK of $JOBMAN_SIZE"]}
     """,
-        virtual="2x2",
+        virtual="2x4",
     )
     for task in ("first", "second"):
         assert sorted(outcome.lines(f"whole.0/{task}.0")) == ["0 of 4", "1 of 4", "2 of 4", "3 of 4"]
@@ -81,20 +83,41 @@ def test_a_group_without_resources_gets_the_sum_over_its_tasks(engine: Engine) -
     outcome = engine.run(
         """
         version: 1
+        parameters: {beat: "1"}
         groups:
         - name: pair
           tasks:
           - name: left
-            command: [sh, -c, "sleep 0.2; echo $JOBMAN_NNODES"]
+            command: [sleep, "{{beat}}"]
             resources: {type: node, count: 1, with: [{type: core, count: 2}]}
           - name: right
-            command: [sh, -c, "sleep 0.2; echo $JOBMAN_NNODES"]
+            command: [sleep, "{{beat}}"]
             resources: {type: node, count: 1, with: [{type: core, count: 2}]}
     """,
-        virtual="2x2",
+        virtual="2x4",
+        parameters={"beat": engine.beat},
     )
     assert outcome.state == "succeeded"
     assert outcome.most_at_once("pair.0/left", "pair.0/right") == 2
+    assert outcome.nodes("pair.0/left.0") != outcome.nodes("pair.0/right.0")
+
+
+def test_a_task_of_a_group_is_told_all_nodes_of_the_group(engine: Engine) -> None:
+    outcome = engine.run(
+        """
+        version: 1
+        groups:
+        - name: pair
+          tasks:
+          - name: left
+            command: [sh, -c, "echo $JOBMAN_NNODES"]
+            resources: {type: node, count: 1, with: [{type: core, count: 2}]}
+          - name: right
+            command: [sh, -c, "echo $JOBMAN_NNODES"]
+            resources: {type: node, count: 1, with: [{type: core, count: 2}]}
+    """,
+        virtual="2x4",
+    )
     assert outcome.lines() == ["2", "2"]
 
 
@@ -110,7 +133,7 @@ def test_a_local_task_runs_once_in_order_and_what_is_below_waits(engine: Engine)
           - {name: work, command: [echo, copy]}
           - {name: collect, local: true, depends_on: work, command: [echo, collected]}
     """,
-        virtual="2x1",
+        virtual="2x4",
     )
     assert outcome.lines("batch.0/prepare.0") == ["1"]
     assert outcome.lines("batch.0/work.0") == ["copy", "copy"]
@@ -249,6 +272,6 @@ def test_a_task_larger_than_its_group_needs_an_engine_that_can_grow(engine: Engi
             command: [echo, copy]
             resources: {type: node, count: 2, with: [{type: core, count: 1}]}
     """,
-        virtual="2x1",
+        virtual="2x4",
     )
     assert outcome.lines() == ["copy", "copy"]

@@ -44,7 +44,7 @@ def test_lines_can_be_picked_by_node(engine: Engine) -> None:
           resources: {type: node, count: 2, with: [{type: core, count: 1}]}
           command: [sh, -c, "echo $JOBMAN_NODE_RANK"]
     """,
-        virtual="2x1",
+        virtual="2x4",
     )
     first, second = job.wait().nodes("wide.0")
     assert texts(job, node=first) == ["0"]

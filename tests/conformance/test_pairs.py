@@ -1,6 +1,6 @@
 """Features in pairs: where one meets another."""
 
-from tests.conformance.engines import Engine
+from tests.conformance.engines import Engine, beats
 from tests.conformance.programs import SERVE
 
 
@@ -325,17 +325,21 @@ def test_an_unhealthy_service_is_started_again_where_it_restarts_always(engine: 
 
 
 def test_the_time_limit_starts_anew_after_a_requeue(engine: Engine) -> None:
-    job = engine.submit("""
+    job = engine.submit(
+        """
         version: 1
+        parameters: {limit: 1s, half: 1s}
         suspend: requeue
         tasks:
         - name: work
-          attributes: {duration: 1500ms}
+          attributes: {duration: "{{limit}}"}
           command:
           - sh
           - -c
-          - "echo try $JOBMAN_ATTEMPT; test $JOBMAN_ATTEMPT = 2 || exec sleep 600; sleep 0.8; echo done"
-    """)
+          - "echo try $JOBMAN_ATTEMPT; test $JOBMAN_ATTEMPT = 2 || exec sleep 600; sleep {{half}}; echo done"
+    """,
+        parameters={"limit": beats(engine, 7.5), "half": beats(engine, 4)},
+    )
     job.until_line("try 1")
     job.hold()
     job.until("work.0 retrying")

@@ -1,6 +1,6 @@
 """Features in pairs, inside groups: where one meets another."""
 
-from tests.conformance.engines import Engine
+from tests.conformance.engines import Engine, beats
 
 
 def test_a_retry_in_a_group_leaves_its_service_alone(engine: Engine) -> None:
@@ -101,16 +101,20 @@ def test_a_group_that_was_restarted_and_succeeds_leaves_no_failure_behind(engine
 
 
 def test_the_time_limit_of_a_group_leaves_time_for_its_cleanup(engine: Engine) -> None:
-    outcome = engine.run("""
+    outcome = engine.run(
+        """
         version: 1
+        parameters: {limit: 1s}
         groups:
         - name: batch
           resources: tiny
-          attributes: {duration: 500ms}
+          attributes: {duration: "{{limit}}"}
           tasks:
           - {name: long, command: [sleep, "600"]}
           - {name: tidy, when: always, command: [echo, tidy]}
-    """)
+    """,
+        parameters={"limit": beats(engine, 4)},
+    )
     assert outcome.state == "failed"
     assert outcome.lines() == ["tidy"]
     assert outcome.tells("batch.0/long.0 stopping", "batch.0/tidy.0 succeeded", "batch.0 failed")
@@ -272,17 +276,21 @@ def test_fail_job_deep_inside_ends_everything_but_what_always_runs(engine: Engin
 
 
 def test_a_timeout_may_restart_the_group(engine: Engine) -> None:
-    outcome = engine.run("""
+    outcome = engine.run(
+        """
         version: 1
+        parameters: {limit: 1s}
         groups:
         - name: batch
           resources: tiny
           tasks:
           - name: stuck
-            attributes: {duration: 500ms}
+            attributes: {duration: "{{limit}}"}
             command: [sh, -c, "test $JOBMAN_ATTEMPT = 2 || sleep 600"]
             on_failure: [{reasons: timeout, action: restart-group}]
-    """)
+    """,
+        parameters={"limit": beats(engine, 2.5)},
+    )
     assert outcome.state == "succeeded"
     assert outcome.reasons("batch.0/stuck.0") == ["timeout", ""]
     assert outcome.tells("batch.0/stuck.0 failed", "batch.0 retrying", "batch.0 succeeded")
@@ -339,15 +347,20 @@ def test_a_service_of_an_outer_group_serves_the_inner_ones(engine: Engine) -> No
 
 
 def test_more_time_for_a_task_is_also_more_time_for_its_group(engine: Engine) -> None:
-    job = engine.submit("""
+    job = engine.submit(
+        """
         version: 1
+        parameters: {limit: 1s}
         groups:
         - name: batch
           resources: tiny
-          attributes: {duration: 2s}
+          attributes: {duration: "{{limit}}"}
           tasks:
-          - {name: long, command: [sh, -c, "until test -e go; do sleep 0.02; done; sleep 2; echo in time"]}
-    """)
+          - name: long
+            command: [sh, -c, "until test -e go; do sleep 0.02; done; sleep {{limit}}; echo in time"]
+    """,
+        parameters={"limit": beats(engine, 8)},
+    )
     job.until("batch.0/long.0 started")
     job.extend(600, task="batch/long")
     (engine.folder / "go").touch()

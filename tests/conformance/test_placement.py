@@ -30,14 +30,16 @@ def test_a_replica_that_finds_no_node_apart_waits_for_one(engine: Engine) -> Non
     outcome = engine.run(
         """
         version: 1
+        parameters: {beat: "1"}
         tasks:
         - name: mirror
           replicas: 3
           resources: {type: core, count: 1}
           placement: {apart: {by: node}}
-          command: [sleep, "0.1"]
+          command: [sleep, "{{beat}}"]
     """,
         virtual="2x4",
+        parameters={"beat": engine.beat},
     )
     assert outcome.counts == {"succeeded": 3}
     assert outcome.most_at_once("mirror") <= 2
@@ -83,7 +85,7 @@ def test_copies_are_spread_evenly_over_the_nodes(engine: Engine) -> None:
           - -c
           - "touch w-$JOBMAN_REPLICA; until test $(ls w-* | wc -l) = 6; do sleep 0.02; done"
     """,
-        virtual="3x6",
+        virtual="3x4",
     )
     nodes = [node for number in range(6) for node in outcome.nodes(f"worker.{number}")]
     assert sorted(nodes.count(node) for node in set(nodes)) == [2, 2, 2]
@@ -100,7 +102,7 @@ def test_a_preference_that_cannot_be_met_does_not_hold_anybody_back(engine: Engi
           placement: {apart: {by: node, required: false}, spread: {by: node, required: false}}
           command: [sh, -c, "touch m-$JOBMAN_REPLICA; until test -e m-0 -a -e m-1; do sleep 0.02; done"]
     """,
-        virtual="1x2",
+        virtual="1x4",
     )
     assert outcome.state == "succeeded"
 
@@ -142,21 +144,18 @@ def test_being_apart_by_a_level_that_no_node_has_is_refused(engine: Engine) -> N
 
 
 def test_nodes_must_carry_the_labels_that_are_asked_for(engine: Engine) -> None:
-    outcome = engine.run("""
+    document = """
         version: 1
+        parameters: {os: linux}
         tasks:
-        - {name: here, command: [echo, here], placement: {labels: {os.name: linux}}}
-    """)
-    assert outcome.lines() == ["here"]
+        - {name: here, command: [echo, here], placement: {labels: {os.name: "{{os}}"}}}
+    """.replace("os.name", engine.os_label)
+    assert engine.run(document).lines() == ["here"]
     with pytest.raises(Refused) as refused:
-        engine.submit("""
-            version: 1
-            tasks:
-            - {name: nowhere, command: [echo, never], placement: {labels: {os.name: plan9}}}
-        """)
+        engine.submit(document, parameters={"os": "plan9"})
     assert refused.value.code == "does-not-fit"
     assert refused.value.exit_code == 4
-    assert "os.name" in str(refused.value)
+    assert engine.os_label in str(refused.value)
 
 
 def test_nodes_must_have_the_facts_that_are_required(engine: Engine) -> None:
@@ -189,7 +188,8 @@ def test_the_operating_system_that_is_asked_for_must_be_there(engine: Engine) ->
 
 
 def busy(engine: Engine) -> Handle:
-    """A job that has the whole cluster until the file `go` is there."""
+    """A job that has the only node until the file `go` is there."""
+    engine.alone()
     job = engine.submit("""
         version: 1
         tasks:
@@ -252,6 +252,7 @@ def test_a_task_of_higher_priority_goes_before_its_siblings_that_wait(engine: En
 
 
 def test_an_exclusive_placement_shares_no_node_with_other_jobs(engine: Engine) -> None:
+    engine.alone()
     alone = engine.submit("""
         version: 1
         tasks:

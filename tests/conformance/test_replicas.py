@@ -33,14 +33,16 @@ def test_no_more_run_at_once_than_parallelism_allows(engine: Engine) -> None:
     outcome = engine.run(
         """
         version: 1
+        parameters: {beat: "1"}
         tasks:
         - name: sample
           replicas: 6
           parallelism: 2
-          command: [sleep, "0.1"]
+          command: [sleep, "{{beat}}"]
           resources: {type: core, count: 1}
     """,
-        virtual="1x6",
+        virtual="1x4",
+        parameters={"beat": engine.beat},
     )
     assert outcome.counts == {"succeeded": 6}
     assert outcome.most_at_once("sample") == 2

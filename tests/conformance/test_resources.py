@@ -28,10 +28,9 @@ def test_there_is_a_copy_per_slot_and_each_knows_its_rank(engine: Engine) -> Non
         "3/4 on 1/2 with 2",
     ]
     assert outcome.lines(copy=3) == ["3/4 on 1/2 with 2"]
-    assert outcome.nodes("mpi.0") == ["node-0", "node-1"]
-    assert (
-        outcome.lines(node="node-0") == sorted(outcome.lines())[:2] or len(outcome.lines(node="node-0")) == 2
-    )
+    first, second = outcome.nodes("mpi.0")
+    assert sorted(outcome.lines(node=first)) == sorted(outcome.lines())[:2]
+    assert sorted(outcome.lines(node=second)) == sorted(outcome.lines())[2:]
     assert outcome.counts == {"succeeded": 1}
 
 
@@ -45,7 +44,7 @@ def test_there_is_a_copy_per_node_where_there_are_no_slots(engine: Engine) -> No
           resources: {type: node, count: 3, with: [{type: core, count: 2}]}
           command: [sh, -c, "echo {{ranks}}"]
     """,
-        virtual="4x2",
+        virtual="3x4",
         parameters={"ranks": RANKS},
     )
     assert sorted(outcome.lines()) == ["0/3 on 0/3 with 2", "1/3 on 1/3 with 2", "2/3 on 2/3 with 2"]
@@ -57,13 +56,13 @@ def test_slots_anywhere_are_placed_wherever_there_is_room(engine: Engine) -> Non
         version: 1
         tasks:
         - name: scattered
-          resources: {type: slot, count: 4, with: [{type: core, count: 1}]}
+          resources: {type: slot, count: 4, with: [{type: core, count: 2}]}
           command: [sh, -c, "echo $JOBMAN_RANK of $JOBMAN_SIZE"]
     """,
-        virtual="2x2",
+        virtual="2x4",
     )
     assert sorted(outcome.lines()) == ["0 of 4", "1 of 4", "2 of 4", "3 of 4"]
-    assert sorted(outcome.nodes("scattered.0")) == ["node-0", "node-1"]
+    assert len(set(outcome.nodes("scattered.0"))) == 2
 
 
 def test_cores_alone_are_one_copy(engine: Engine) -> None:
@@ -99,13 +98,15 @@ def test_tasks_that_do_not_fit_beside_each_other_wait(engine: Engine) -> None:
     outcome = engine.run(
         """
         version: 1
+        parameters: {beat: "1"}
         resources: {two: {type: core, count: 2}}
         tasks:
-        - {name: a, resources: two, command: [sleep, "0.1"]}
-        - {name: b, resources: two, command: [sleep, "0.1"]}
-        - {name: c, resources: two, command: [sleep, "0.1"]}
+        - {name: a, resources: two, command: [sleep, "{{beat}}"]}
+        - {name: b, resources: two, command: [sleep, "{{beat}}"]}
+        - {name: c, resources: two, command: [sleep, "{{beat}}"]}
     """,
         virtual="1x4",
+        parameters={"beat": engine.beat},
     )
     assert outcome.state == "succeeded"
     assert outcome.most_at_once("a", "b", "c") == 2
@@ -131,12 +132,14 @@ def test_a_node_asked_for_with_nothing_in_it_is_given_as_a_whole(engine: Engine)
     outcome = engine.run(
         """
         version: 1
+        parameters: {beat: "1"}
         resources: {whole: {type: node, count: 1}}
         tasks:
-        - {name: a, resources: whole, command: [sleep, "0.1"]}
-        - {name: b, resources: whole, command: [sleep, "0.1"]}
+        - {name: a, resources: whole, command: [sleep, "{{beat}}"]}
+        - {name: b, resources: whole, command: [sleep, "{{beat}}"]}
     """,
         virtual="1x4",
+        parameters={"beat": engine.beat},
     )
     assert outcome.most_at_once("a", "b") == 1
 
@@ -247,16 +250,18 @@ def test_gpus_are_told_to_each_copy(engine: Engine) -> None:
     outcome = engine.run(
         """
         version: 1
+        parameters: {variable: ""}
         tasks:
         - name: train
           resources: {type: slot, count: 2, with: [{type: gpu, count: 2}]}
-          command: [sh, -c, 'echo "$JOBMAN_GPUS $CUDA_VISIBLE_DEVICES"']
+          command: [sh, -c, 'echo "$JOBMAN_GPUS $CUDA_VISIBLE_DEVICES ${{variable}}"']
     """,
         virtual="1x4x4",
+        parameters={"variable": engine.gpu_variable},
     )
     told = [line.split() for line in outcome.lines()]
-    assert [number for number, _ in told] == ["2", "2"]
-    seen = [device for _, devices in told for device in devices.split(",")]
+    assert [(number, len(devices.split(","))) for number, devices, _ in told] == [("2", 2), ("2", 2)]
+    seen = [device for _, _, devices in told for device in devices.split(",")]
     assert len(seen) == len(set(seen)) == 4
 
 
@@ -270,7 +275,7 @@ def test_what_can_never_fit_is_refused_with_what_is_missing(engine: Engine) -> N
               resources: {type: node, count: 3, with: [{type: core, count: 2}]}
               command: ["true"]
         """,
-            virtual="2x2",
+            virtual="2x4",
         )
     assert refused.value.code == "does-not-fit"
     assert refused.value.exit_code == 4
@@ -281,15 +286,19 @@ def test_why_says_what_a_task_that_waits_for_room_lacks(engine: Engine) -> None:
     job = engine.submit(
         """
         version: 1
-        resources: {two: {type: core, count: 2}}
+        resources: {three: {type: core, count: 3}}
         tasks:
-        - {name: first, resources: two, command: [sleep, "600"]}
-        - {name: second, resources: two, command: ["true"]}
+        - {name: first, resources: three, command: [sleep, "600"]}
+        - name: second
+          depends_on: [{name: first, when: started}]
+          resources: three
+          command: ["true"]
     """,
-        virtual="1x3",
+        virtual="1x4",
     )
     job.until("first.0 started")
-    (blocker,) = job.why().blockers
-    assert blocker.kind == "resources"
+    blocker = job.until_blocked("resources")
+    assert job.why().blockers == [blocker]
     assert blocker.replica == "second.0"
-    assert "core" in blocker.message
+    # As those say who know what is missing: the cluster itself calls cores so.
+    assert "core" in blocker.message or "cpu" in blocker.message

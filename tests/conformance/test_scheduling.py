@@ -1,6 +1,6 @@
 """Scheduling: who waits for the nodes is told when it starts, and starts by then; nobody's turn is taken.
 
-The nodes are the engine's own: emulated ones belong to one job, and nobody waits for them.
+The node is one of the engine's own: emulated ones belong to one job, and nobody waits for them.
 """
 
 from __future__ import annotations
@@ -15,7 +15,13 @@ from tests.conformance.engines import Engine, Handle
 from tests.conformance.outcome import Outcome
 
 TWO_CORES = pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="a node of one core is full at once")
+pytestmark = pytest.mark.usefixtures("one_node")
 WAIT = "until test -e {go}; do sleep 0.02; done"
+
+
+@pytest.fixture
+def one_node(engine: Engine) -> None:
+    engine.alone()
 
 
 def whole(seconds: int, command: str = "true", **keys: object) -> str:

@@ -1,6 +1,6 @@
 """Success policies: done early, and the rest is stopped."""
 
-from tests.conformance.engines import Engine
+from tests.conformance.engines import Engine, beats
 
 
 def test_the_first_success_is_enough_and_the_rest_is_stopped(engine: Engine) -> None:
@@ -20,8 +20,10 @@ def test_the_first_success_is_enough_and_the_rest_is_stopped(engine: Engine) -> 
 
 
 def test_the_leader_decides(engine: Engine) -> None:
-    outcome = engine.run("""
+    outcome = engine.run(
+        """
         version: 1
+        parameters: {while: 1s}
         tasks:
         - name: team
           replicas: 3
@@ -32,8 +34,10 @@ def test_the_leader_decides(engine: Engine) -> None:
           - |
             test $JOBMAN_REPLICA = 0 || { touch worker-$JOBMAN_REPLICA; exit 5; }
             until test -e worker-1 -a -e worker-2; do sleep 0.02; done
-            sleep 0.2
-    """)
+            sleep {{while}}
+    """,
+        parameters={"while": beats(engine, 2)},
+    )
     assert outcome.state == "succeeded"
     assert outcome.exit_code == 0
     assert outcome.replicas == {"team.0": "succeeded", "team.1": "failed", "team.2": "failed"}

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.conformance.engines import Engine
+from tests.conformance.engines import Engine, beats
 
 
 def test_a_task_that_runs_past_its_limit_has_failed_with_a_timeout(engine: Engine) -> None:
@@ -29,30 +29,38 @@ def test_a_task_that_ends_in_time_is_not_touched(engine: Engine) -> None:
 
 
 def test_each_attempt_has_the_whole_limit(engine: Engine) -> None:
-    outcome = engine.run("""
+    outcome = engine.run(
+        """
         version: 1
+        parameters: {limit: 1s, part: 1s}
         tasks:
         - name: long
           retries: {limit: 1, on: {reasons: timeout}}
-          command: [sh, -c, "test $JOBMAN_ATTEMPT = 2 || exec sleep 600; sleep 0.3"]
-          attributes: {duration: 1s}
-    """)
+          command: [sh, -c, "test $JOBMAN_ATTEMPT = 2 || exec sleep 600; sleep {{part}}"]
+          attributes: {duration: "{{limit}}"}
+    """,
+        parameters={"limit": beats(engine, 5), "part": beats(engine, 1.5)},
+    )
     assert outcome.state == "succeeded"
     assert outcome.reasons("long.0") == ["timeout", ""]
 
 
 def test_a_limit_on_a_group_is_the_limit_of_the_group(engine: Engine) -> None:
-    outcome = engine.run("""
+    outcome = engine.run(
+        """
         version: 1
+        parameters: {limit: 1s}
         groups:
         - name: batch
           resources: tiny
-          attributes: {duration: 1s}
+          attributes: {duration: "{{limit}}"}
           tasks:
           - {name: first, command: [sleep, "0.1"]}
           - {name: second, depends_on: first, command: [sleep, "600"]}
           - {name: third, depends_on: second, command: [echo, never]}
-    """)
+    """,
+        parameters={"limit": beats(engine, 6)},
+    )
     assert outcome.state == "failed"
     assert outcome.outcomes["batch"] == "failed"
     assert outcome.replicas["batch.0/first.0"] == "succeeded"
@@ -77,13 +85,17 @@ def test_a_job_whose_group_ran_past_its_limit_says_so(engine: Engine) -> None:
 
 @pytest.mark.slow
 def test_a_limit_on_the_document_is_the_default_of_each_task(engine: Engine) -> None:
-    outcome = engine.run("""
+    outcome = engine.run(
+        """
         version: 1
-        attributes: {duration: 3s}
+        parameters: {limit: 1s, half: 1s}
+        attributes: {duration: "{{limit}}"}
         tasks:
-        - {name: first, command: [sleep, "1.6"]}
-        - {name: second, depends_on: first, command: [sleep, "1.6"]}
-    """)
+        - {name: first, command: [sleep, "{{half}}"]}
+        - {name: second, depends_on: first, command: [sleep, "{{half}}"]}
+    """,
+        parameters={"limit": beats(engine, 8), "half": beats(engine, 4.5)},
+    )
     assert outcome.state == "succeeded"
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.conformance.engines import Engine
+from tests.conformance.engines import Engine, beats
 
 
 def test_a_job_does_not_start_before_its_earliest_moment(engine: Engine) -> None:
@@ -71,12 +71,16 @@ def test_a_held_job_with_a_cleanup_is_over_too_when_its_window_is(engine: Engine
 
 @pytest.mark.slow
 def test_a_job_that_has_begun_is_not_ended_by_its_latest_moment(engine: Engine) -> None:
-    outcome = engine.run("""
+    outcome = engine.run(
+        """
         version: 1
-        start: {latest: +2s}
+        parameters: {latest: 1s, longer: 1s}
+        start: {latest: "+{{latest}}"}
         tasks:
-        - {name: first, command: [sleep, "2.5"]}
+        - {name: first, command: [sleep, "{{longer}}"]}
         - {name: second, depends_on: first, command: [echo, done]}
-    """)
+    """,
+        parameters={"latest": beats(engine, 5), "longer": beats(engine, 6)},
+    )
     assert outcome.state == "succeeded"
     assert outcome.lines() == ["done"]

@@ -129,6 +129,12 @@ class ClusterService:
         """Everything in the namespace, whosever it is."""
         return set(kubectl("get", KINDS, "-n", self.namespace, "-o", "name").split())
 
+    def everything(self) -> set[str]:
+        """Of every kind that a namespace can hold, but for events: those the cluster forgets by itself."""
+        words = ("api-resources", "--namespaced", "--verbs=list,create", "--output=name")
+        kinds = [kind for kind in kubectl(*words).split() if kind.partition(".")[0] != "events"]
+        return set(kubectl("get", ",".join(kinds), "-n", self.namespace, "-o", "name").split())
+
     def objects_of(self, job: str) -> list[str]:
         """What is there of a job."""
         return self.kubectl("get", KINDS, "-l", f"jobman.io/job={job}", "-o", "name").split()

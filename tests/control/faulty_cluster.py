@@ -1,4 +1,4 @@
-"""A cluster of simulated nodes whose API server tests may kill, and what they see of it meanwhile."""
+"""A cluster of real nodes whose API server tests may kill, and what they see of it meanwhile."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from jobman.engines.kubernetes.kubeconfig import load
 from lab.components import FOLDER
 from tests.engines.kubernetes.cluster import Relay, kubeconfig
 
-SETTINGS = "kubernetes: {nodes: {type: kwok}, tolerates: [kwok.x-k8s.io/node]}\n"
+SETTINGS = "kubernetes: {tolerates: [jobman.io/sized]}\n"
 _PATIENCE = 30.0
 
 
@@ -33,6 +33,7 @@ class FaultyCluster:
     def __init__(self, settings: dict[str, str]) -> None:
         self.kubeconfig = Path(settings["JOBMAN_LAB_KUBECONFIG"])
         self.etcd = settings["JOBMAN_LAB_ETCD"]
+        self.nodes = settings["JOBMAN_LAB_SIZED_NODES"].partition(":")[2].split(",")
 
     def stop(self) -> None:
         """kill -9 of its API server."""
@@ -49,14 +50,13 @@ class FaultyCluster:
 
 
 @contextmanager
-def a_faulty_cluster(nodes: int) -> Iterator[FaultyCluster]:
-    """A new one of so many nodes; whoever wants one as well waits."""
+def a_faulty_cluster() -> Iterator[FaultyCluster]:
+    """A new one; whoever wants one as well waits."""
     with (kubeconfig().parents[1] / "faults.lock").open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         _lab("down")
         try:
             settings = dict(line.split("=", 1) for line in _lab("up").splitlines())
-            _lab("kwok", str(nodes))
             yield FaultyCluster(settings)
         finally:
             _lab("down")

@@ -18,7 +18,9 @@ import pytest
 from tests.control.cluster_service import ClusterService, a_cluster_service, until
 from tests.engines.kubernetes.cluster import on_a_real_cluster
 
-pytestmark = [on_a_real_cluster, pytest.mark.slow]
+# What was late is tried again; what ran twice is not.
+late = pytest.mark.flaky(reruns=1, only_rerun=["did not come in", "Timeout"])
+pytestmark = [on_a_real_cluster, pytest.mark.slow, late]
 
 SECONDS = 40
 """How long the service is killed again and again."""

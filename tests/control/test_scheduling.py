@@ -638,6 +638,55 @@ class TestConnectedJobs:
 
         theatre.play(scene, nodes=2, cores=4)
 
+    def test_who_joins_a_job_that_runs_is_planned_to_start_before_that_is_over(self, theatre):
+        async def scene(stage):
+            host = await stage.submit(document(4, 100, name="host"))
+            await stage.submit(document(4, 50))
+            guest = await stage.submit(*self.connected("guest", "host"))
+            assert stage.by(guest) == 50
+            await stage.pass_time(50)
+            assert set(stage.running()) == {host, guest}
+
+        theatre.play(scene, nodes=2, cores=4)
+
+    def test_where_that_cannot_be_nothing_is_promised_and_it_goes_on_alone(self, theatre):
+        async def scene(stage):
+            host = await stage.submit(document(4, 100, name="host"))
+            await stage.submit(document(4, 200))
+            guest = await stage.submit(*self.connected("guest", "host"))
+            assert stage.by(guest) is None
+            why = await stage.director.why(guest)
+            assert "no room for it within the 100 s in which it has to start" in why.estimate.unpromised
+            assert stage.told(guest, "partner-over") == []
+            await stage.pass_time(100)
+            [words] = stage.told(guest, "partner-over")
+            assert words.startswith(f"job {host} was over before it could join it")
+            assert guest in stage.running()
+
+        theatre.play(scene, nodes=2, cores=4)
+
+    def test_more_time_for_the_one_is_more_time_to_join_it_for_the_other(self, theatre):
+        async def scene(stage):
+            host = await stage.submit(document(4, 100, name="host"))
+            await stage.submit(document(4, 150))
+            guest = await stage.submit(*self.connected("guest", host))
+            assert stage.by(guest) is None
+            await stage.director.extend(host, 100.0, None, "ada")
+            await stage.settle()
+            assert stage.by(guest) == 150
+            await stage.pass_time(150)
+            assert set(stage.running()) == {host, guest}
+
+        theatre.play(scene, nodes=2, cores=4)
+
+    def test_a_job_of_which_something_is_still_to_start_can_be_joined_at_any_time(self, theatre):
+        async def scene(stage):
+            await stage.submit(document(4, 100, name="host", replicas=3))
+            guest = await stage.submit(*self.connected("guest", "host"))
+            assert stage.by(guest) is not None
+
+        theatre.play(scene, nodes=1, cores=4)
+
 
 class TestManyAtOnce:
     @pytest.mark.parametrize("many", [500, pytest.param(5_000, marks=pytest.mark.slow)])

@@ -26,7 +26,7 @@ tasks:
   resources: each
   volumes: [{{name: ledger, kind: host, path: {folder}, to: /ledger}}]
   steps: [{{name: write, path: note, content: "a note"}}]
-  command: [sh, -c, "echo $JOBMAN_ATTEMPT.$JOBMAN_RANK >> /ledger/ran; sleep 1; echo done"]
+  command: [sh, -c, "echo $JOBMAN_ATTEMPT.$JOBMAN_RANK >> /ledger/ran; sleep 1; cat note"]
 """
 STEPS = [
     "director.before-acts",
@@ -53,7 +53,7 @@ tasks:
   resources: {{type: slot, count: 1, with: [{{type: memory, count: 16Mi}}]}}
   volumes: [{{name: ledger, kind: host, path: {folder}, to: /ledger}}]
   steps: [{{name: write, path: note, content: "a note"}}]
-  command: [sh, -c, "echo $JOBMAN_ATTEMPT.$JOBMAN_RANK >> /ledger/ran; sleep 1; echo done"]
+  command: [sh, -c, "echo $JOBMAN_ATTEMPT.$JOBMAN_RANK >> /ledger/ran; sleep 1; cat note"]
 """
 STEPS_OF_ONE = ["release.after-support", "release.after-pod", "release.before-running", "release.before-over"]
 
@@ -82,7 +82,7 @@ def ran_over_a_kill(service: ClusterService, tmp_path: Path, document: str, step
     """Which copies ran how often, where the service is killed at a step and started again."""
     ledger = tmp_path / "ledger"
     ledger.mkdir()
-    before = service.objects()
+    before = service.everything()
     service.stop()
     service.start(step if "=" in step else f"{step}=kill@1")
     with suppress(Unreachable):
@@ -93,6 +93,6 @@ def ran_over_a_kill(service: ClusterService, tmp_path: Path, document: str, step
     found = service.wait(job)
     assert (found.state, found.exit_code) == ("succeeded", 0)
     ran = Counter((ledger / "ran").read_text().split())
-    assert service.lines(job) == ["done"] * ran.total()
-    until(lambda: service.objects() == before, "that nothing is left")
+    assert service.lines(job) == ["a note"] * ran.total()
+    until(lambda: service.everything() == before, "that nothing is left")
     return ran

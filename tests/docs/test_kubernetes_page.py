@@ -34,6 +34,7 @@ LABELS = {
     names.REPLICA,
     names.NODE,
     names.ALLOCATION,
+    names.FIRST,
     names.KEY,
     names.ATTEMPT,
     names.PART,

@@ -113,3 +113,28 @@ def test_copies_find_each_other_by_name(namespace: Namespace) -> None:
     assert [pod["status"]["phase"] for pod in pods_at_their_end(namespace)] == ["Succeeded"] * 2
     said = namespace.kubectl("logs", "--selector", "app=pair").splitlines()
     assert sorted(said) == ["I am copy 0", "I am copy 1"]
+
+
+@pytest.mark.parametrize(
+    ("pool", "cores"), [("1x1", ["1"]), ("1x4", ["4"]), ("2x4", ["4", "4"]), ("3x4", ["4", "4", "4"])]
+)
+def test_nodes_of_a_size_offer_that_many_cores(namespace: Namespace, pool: str, cores: list[str]) -> None:
+    nodes = namespace.get("nodes", "--selector", f"jobman.io/{pool}=pool")
+    assert [node["status"]["allocatable"]["cpu"] for node in nodes] == cores
+    assert [[taint["key"] for taint in node["spec"]["taints"]] for node in nodes] == [
+        ["jobman.io/sized"] for _ in nodes
+    ]
+    named = dict(each.split(":") for each in os.environ["JOBMAN_LAB_SIZED_NODES"].split())
+    assert named[pool].split(",") == [node["metadata"]["name"] for node in nodes]
+
+
+def test_nothing_lands_on_a_node_of_a_size_that_does_not_ask_for_it(namespace: Namespace) -> None:
+    greedy = job("greedy", "true", 1)
+    (container,) = greedy["spec"]["template"]["spec"]["containers"]
+    container["resources"] = {"requests": {"cpu": "3"}}
+    namespace.create(greedy)
+    deadline = time.monotonic() + PATIENCE
+    while "FailedScheduling" not in namespace.kubectl("get", "events"):
+        assert time.monotonic() < deadline
+        time.sleep(0.2)
+    assert all("nodeName" not in pod["spec"] for pod in namespace.get("pods"))

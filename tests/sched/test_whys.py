@@ -35,6 +35,12 @@ def test_of_one_node_it_is_told_as_of_one():
     assert waiting(site, "b", cores(3, slots=2)).message.startswith("1 of 2 slots finds room now")
 
 
+def test_what_no_node_has_is_told():
+    site = Site(equal_nodes(1))
+    site.asks("x", cores(2))
+    assert waiting(site, "a", cores(3)).message == "no node has 3 cores free"
+
+
 def test_others_are_before_it():
     site = Site(equal_nodes(1))
     site.asks("x", cores(4))

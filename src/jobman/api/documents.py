@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from jobman.garbage import collector_paused
 from jobman.settings import Settings, load_settings
 from jobman.spec.load import load_jobs
 from jobman.spec.problems import Place, Problem, Problems, SpecError
 from jobman.spec.resolve import Job
 from jobman.spec.source import Source, read_source
-from jobman.spec.yaml import collector_paused
 
 if TYPE_CHECKING:
     from jobman.plan.model import Plan

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+MAKER = "gpu."
+"""Before the maker of a GPU, where those of each are told apart beside the sum of all."""
 UNITS = {"core": "cores", "gpu": "gpus", "socket": "sockets", "node": "nodes", "slot": "slots"}
 _BYTES = ("memory", "storage")
 _BINARY = (1024, ("B", "KiB", "MiB", "GiB", "TiB", "PiB"))
@@ -12,9 +14,18 @@ def amounts_of(resources: dict[str, float]) -> str:
     """All of them, in one line."""
     said = []
     for kind, amount in resources.items():
-        noun = kind if amount == 1 else UNITS.get(kind, kind)
-        said.append(f"{amount_of(kind, amount)} {noun}")
+        if not kind.startswith(MAKER):
+            noun = kind if amount == 1 else UNITS.get(kind, kind)
+            said.append(f"{amount_of(kind, amount)} {noun}{_makers(resources) if kind == 'gpu' else ''}")
     return ", ".join(said)
+
+
+def _makers(resources: dict[str, float]) -> str:
+    """Of whom the GPUs are, and how many of each where there are several."""
+    made = {kind.removeprefix(MAKER): each for kind, each in resources.items() if kind.startswith(MAKER)}
+    if len(made) < 2:
+        return "".join(f" ({maker})" for maker in made)
+    return f" ({', '.join(f'{amount:,g} {maker}' for maker, amount in made.items())})"
 
 
 def amount_of(kind: str, amount: float) -> str:

@@ -6,13 +6,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from jobman.cli.amounts import UNITS, amount_of, amounts_of
+from jobman.cli.amounts import MAKER, UNITS, amount_of, amounts_of
 from jobman.cli.options import Output
 from jobman.cli.state import State, emit, say
 
 if TYPE_CHECKING:
     from jobman.cli.tables import Cell
     from jobman.control.answers import Node, QueueRow
+    from jobman.engines.kubernetes.sight import Sight
 
 _NO_NAME = "<no name>"
 
@@ -24,11 +25,12 @@ def queue(context: typer.Context, output: Output = None) -> None:
     state: State = context.obj
     form = state.format(output)
     with Calling(form) as client:
-        rows = client.queue()
+        rows, sight = client.queue_in_sight()
     if form == "table":
         _print_queue(rows)
+        _say_sight(sight)
     else:
-        emit({"items": rows}, form)
+        emit({"items": rows, **({"sight": sight} if sight is not None else {})}, form)
 
 
 def nodes(
@@ -99,6 +101,33 @@ def _print_queue(rows: list[QueueRow]) -> None:
         for row in rows
     ]
     print_table(columns, table)
+    _print_gpus(rows)
+
+
+def _say_sight(sight: Sight | None) -> None:
+    """Tell in how many namespaces was counted, where those are not all."""
+    if sight is not None:
+        there = f" of {sight.of}" if sight.of is not None else ""
+        word = "namespace" if (sight.of or len(sight.namespaces)) == 1 else "namespaces"
+        rest = "you may not see the others" if there else "there may be others that you may not see"
+        say(f"counted in {len(sight.namespaces)}{there} {word}, {_some(list(sight.namespaces))}: {rest}")
+
+
+def _print_gpus(rows: list[QueueRow]) -> None:
+    """Where it is known of whom they are: GPUs of each maker that are asked for and in use, and all."""
+    from jobman.cli.tables import Column, print_table
+
+    makers = dict.fromkeys(kind for row in rows for kind in row.resources if kind.startswith(MAKER))
+    kinds = {kind.removeprefix(MAKER): kind for kind in makers} | ({"all": "gpu"} if len(makers) > 1 else {})
+    if kinds:
+        typer.echo()
+        columns = (Column("gpus"), Column("waiting", right=True), Column("running", right=True))
+        print_table(columns, [(title, *_demand(rows, kind)) for title, kind in kinds.items()])
+
+
+def _demand(rows: list[QueueRow], kind: str) -> tuple[str, str]:
+    waiting = sum(row.waiting * row.resources.get(kind, 0) for row in rows)
+    return f"{waiting:,g}", f"{sum(row.running * row.resources.get(kind, 0) for row in rows):,g}"
 
 
 _LEAST_TELLING = {"socket": 9, "storage": 7}

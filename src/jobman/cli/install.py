@@ -220,8 +220,11 @@ def _tls_advice(site: Site, name: str) -> str:
 
 
 def _refused(error: KubernetesError, form: str) -> NoReturn:
+    from jobman.engines.kubernetes.errors import Conflict
+
+    advice = "`--apply --force` writes over it" if isinstance(error, Conflict) else error.advice
     if form == "table":
-        say(error.message, error.advice)
+        say(error.message, advice)
     else:
-        emit({"code": "cannot", "message": error.message, "advice": error.advice}, form)
+        emit({"code": "cannot", "message": error.message, "advice": advice}, form)
     raise typer.Exit(error.exit_code)

@@ -5,6 +5,7 @@ Imports nothing slow, not even the library of the command line: `jobman submit` 
 
 from __future__ import annotations
 
+import re
 import sys
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -22,6 +23,9 @@ ENGINES = ("local", "kubernetes", "slurm", "flux")
 BUILT = ("local", "kubernetes")
 INTERRUPTED = 130
 """What shells say of a command that was ended by Ctrl-C."""
+_ABOUT_JOBS = (
+    r"\bjobman (cancel|delete|details|events|gate|list|logs|nodes|queue|release|rerun|run|submit|wait|why)\b"
+)
 
 
 class ExitCode(IntEnum):
@@ -46,6 +50,11 @@ class Chosen:
 def typed(words: str) -> str:
     """How a command is typed that is for the same engine."""
     return f"jobman {words}" if Chosen.engine == "local" else f"jobman -e {Chosen.engine} {words}"
+
+
+def aimed(text: str) -> str:
+    """The same words, in which commands about jobs are for the engine of this one."""
+    return text if Chosen.engine == "local" else re.sub(_ABOUT_JOBS, rf"jobman -e {Chosen.engine} \1", text)
 
 
 class State:
@@ -102,8 +111,8 @@ def misused(message: str, option: str) -> NoReturn:
 
 def say(message: str, advice: str = "") -> None:
     """Tell the person something that is not the answer."""
-    sys.stderr.write(f"jobman: {message}\n")
-    for line in advice.splitlines():
+    sys.stderr.write(f"jobman: {aimed(message)}\n")
+    for line in aimed(advice).splitlines():
         sys.stderr.write(f"        {line}\n")
 
 

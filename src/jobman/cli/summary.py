@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from jobman.cli.colours import clean, paint, wanted
 from jobman.cli.details import outcome_cell, title_of
 from jobman.cli.lines import BAR, has_one_copy, unit_of
+from jobman.cli.state import typed
 from jobman.cli.tables import Cell, Column, render, width_of
 from jobman.cli.times import length
 
@@ -162,5 +163,5 @@ def _tell_failure(job: Details, failed: Failed, on: bool) -> list[str]:
         f"  {paint(replica.key, 'bold red', on=on)} failed ({clean(how)}{tries})"
         + ("; the last it wrote to stderr:" if failed.words else ""),
         *(f"    {bar} {clean(word)}" for word in failed.words),
-        f"    all of it: {paint(f'jobman logs {job.id} --replica {replica.key}', 'cyan', on=on)}",
+        f"    all of it: {paint(typed(f'logs {job.id} --replica {replica.key}'), 'cyan', on=on)}",
     ]

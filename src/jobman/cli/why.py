@@ -10,7 +10,7 @@ import typer
 
 from jobman.cli.estimates import expectation, is_now, latest, no_promise, place
 from jobman.cli.options import Job, JobName, Output, one_job
-from jobman.cli.state import State, emit
+from jobman.cli.state import State, aimed, emit
 
 if TYPE_CHECKING:
     from jobman.cli.tables import Cell
@@ -64,7 +64,7 @@ def _facts(answer: Why, now: float) -> list[tuple[str, str | Cell]]:
         ("and", f"{len(more) - _MOST_TOLD} more; `-o json` lists them" if len(more) > _MOST_TOLD else ""),
         *(_outlook(answer.estimate, now) if answer.estimate is not None else ()),
         ("priority", "" if answer.priority is None else f"{answer.priority:,.1f}"),
-        ("try", Cell(answer.suggestion, "cyan")),
+        ("try", Cell(aimed(answer.suggestion), "cyan")),
     ]
 
 

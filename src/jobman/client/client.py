@@ -57,6 +57,7 @@ if TYPE_CHECKING:
         QueueStateName,
         Standing,
     )
+    from jobman.engines.kubernetes.sight import Sight
 
 T = TypeVar("T")
 _PAGE = 1000
@@ -244,6 +245,10 @@ class Client:
     def queue(self) -> list[QueueRow]:
         """How many jobs wait and run, by what they ask for."""
         return self._ask("GET", "/v1/queue", Listing[QueueRow]).items
+
+    def queue_in_sight(self) -> tuple[list[QueueRow], Sight | None]:
+        """The same, and the namespaces it was counted in where those are not all there are."""
+        return self.queue(), None
 
     def queues(self) -> list[QueueInfo]:
         """The queues, and whether they are open."""

@@ -51,6 +51,7 @@ from jobman.engines.kubernetes.found import FINGERPRINT, FoundJob
 from jobman.engines.kubernetes.kubeconfig import load
 from jobman.engines.kubernetes.names import PLAN
 from jobman.engines.kubernetes.outputs import Output
+from jobman.engines.kubernetes.sight import Sight
 from jobman.engines.kubernetes.streams import enter_pod, pod_of
 from jobman.engines.kubernetes.underway import DrivenJob, resuming
 from jobman.plan.model import PlanError
@@ -389,7 +390,11 @@ class DirectClient(Client):
         return [tell.node_answer(use) for use in self._loop.run(self._direct.nodes())]
 
     def queue(self) -> list[QueueRow]:
-        return [tell.row_answer(row) for row in self._loop.run(self._direct.queue())]
+        return self.queue_in_sight()[0]
+
+    def queue_in_sight(self) -> tuple[list[QueueRow], Sight | None]:
+        rows, sight = self._loop.run(self._direct.queue())
+        return [tell.row_answer(row) for row in rows], sight
 
     # -- finding ---------------------------------------------------------------------------------------------
 

@@ -332,7 +332,7 @@ def node_answer(use: NodeUse) -> answers.Node:
 def row_answer(row: QueueRow) -> answers.QueueRow:
     return answers.QueueRow(
         flavor=row.flavor or None,
-        resources=amounts(row.requests),
+        resources=amounts(row.requests) | {f"gpu.{maker}": float(each) for maker, each in row.gpus.items()},
         waiting=row.waiting,
         running=row.running,
         yours_waiting=row.yours_waiting,

@@ -14,6 +14,7 @@ import msgspec
 from jobman.control.answers import Submission
 from jobman.control.refusals import Refusal
 from jobman.engines.base import Host, Refused
+from jobman.garbage import collector_paused
 from jobman.plan.build import build
 from jobman.plan.model import Plan, PlanError, Unit, digest, plan_from_json
 from jobman.plan.nodes import ClusterNode
@@ -28,7 +29,6 @@ from jobman.spec.load import load_jobs
 from jobman.spec.problems import Problem, Problems, SpecError
 from jobman.spec.shapes import Part
 from jobman.spec.source import Source
-from jobman.spec.yaml import collector_paused
 
 log = logging.getLogger("jobman.admission")
 _MOST_KEPT = 64

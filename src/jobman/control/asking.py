@@ -10,13 +10,13 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from heapq import heappush
-from math import inf
+from math import inf, nextafter
 
 import msgspec
 
 from jobman.control import happenings as h
 from jobman.control.batch import Batch
-from jobman.control.connections import Connections
+from jobman.control.connections import Connections, over_by
 from jobman.control.line import Line
 from jobman.control.live import LiveJob
 from jobman.control.planning import Outcome, Planning
@@ -97,21 +97,47 @@ class Asking(ABC):
             number=(job.record.number << 32) + self._asked,
             weight=self._weight(job, key),
             together=self._partners(job),
-            **_start_window(job),
+            **self._bounds(job),
         )
 
     def _partners(self, job: LiveJob) -> tuple[str, ...]:
-        """What waits of the jobs that a job is connected with: they are to run at the same time.
+        """What waits of the jobs that a job is connected with: they begin at the same time.
 
         Nobody else's job waits for this one unless it is connected with it, too.
         """
+        if job.conductor.has_begun:
+            return ()
         return tuple(
             request_id
-            for other in self.connections.named_by(job)
-            if self.connections.is_between(job, other)
+            for other in self.connections.hosts(job)
+            if not other.conductor.has_begun
             for request_id in other.requests.values()
             if request_id in self.planning.waiting
         )
+
+    def _bounds(self, job: LiveJob) -> dict[str, float]:
+        """Between which moments it may start: as its document says, and while those run that it joins."""
+        bounds = _start_window(job)
+        if not job.conductor.has_begun:
+            end = min(map(over_by, self.connections.hosts(job)), default=inf)
+            if end < inf:
+                bounds["latest"] = min(bounds.get("latest", inf), nextafter(end, 0.0))
+        return bounds
+
+    def look_at_guests(self, host: LiveJob, batch: Batch) -> None:
+        """Something has become of a job: those who wait to join it may have more time for that, or less."""
+        for guest in self.connections.guests(host):
+            asked = {key: self.planning.waiting.get(each) for key, each in guest.requests.items()}
+            waiting = {key: request for key, request in asked.items() if request is not None}
+            # By when a job is over is asked only where somebody waits for it: it may have many replicas.
+            latest = self._bounds(guest).get("latest", inf) if waiting else inf
+            for key, request in waiting.items():
+                if request.latest == latest:
+                    continue
+                if host.id not in self.jobs and latest == inf:
+                    words = f"job {host.id} was over before it could join it; it goes on without"
+                    self.event(guest, batch, "partner-over", key, message=words)
+                self._join_anew(guest, key)
 
     def outline(self, record: JobRecord, plan: Plan, unit: Unit) -> Request:
         """What a replica of a unit would ask for, whoever it is."""

@@ -6,7 +6,10 @@ belong to one owner, or if each names the other: nobody gets into somebody else'
 
 from __future__ import annotations
 
+from math import inf
+
 from jobman.control.live import LiveJob
+from jobman.control.states import State
 
 
 class Connections:
@@ -36,16 +39,40 @@ class Connections:
         found = {other.id: other for name in job.connected() for other in self._called.get(name, {}).values()}
         return _others(job, found)
 
-    def partners(self, job: LiveJob) -> list[LiveJob]:
-        """The jobs that a job may talk with, and they with it."""
-        found = {other.id: other for other in self.named_by(job)}
+    def hosts(self, job: LiveJob) -> list[LiveJob]:
+        """The jobs that a job wants to reach, and may."""
+        return [other for other in self.named_by(job) if self.is_between(job, other)]
+
+    def guests(self, job: LiveJob) -> list[LiveJob]:
+        """The jobs that want to reach a job, and may."""
+        found: dict[str, LiveJob] = {}
         for name in (job.id, job.record.name):
             found |= self._naming.get(name, {})
-        return [other for other in _others(job, found) if self.is_between(job, other)]
+        return [other for other in _others(job, found) if self.is_between(job, other)] if found else []
+
+    def partners(self, job: LiveJob) -> list[LiveJob]:
+        """The jobs that a job may talk with, and they with it."""
+        found = {other.id: other for other in (*self.hosts(job), *self.guests(job))}
+        return _others(job, found)
 
     def is_between(self, job: LiveJob, other: LiveJob) -> bool:
         """Whether two jobs, of which one names the other, may be connected."""
         return job.record.owner == other.record.owner or (_names(job, other) and _names(other, job))
+
+
+def over_by(job: LiveJob) -> float:
+    """By when a job is over; nobody knows while something of it is still to start, or has no limit."""
+    tasks = job.conductor.tasks
+    if any(tasks.get(state) for state in (State.WAITING, State.QUEUED, State.STARTING, State.RESTING)):
+        return inf
+    running = [replica for replica in job.conductor.live() if replica.run.unit.kind == "task"]
+    dues = [
+        replica.since if replica.state is State.STOPPING else replica.due
+        for replica in running
+        if not replica.run.unit.service
+    ]
+    known = [due for due in dues if due is not None]
+    return max(known) if known and len(known) == len(dues) else inf
 
 
 def _names(job: LiveJob, other: LiveJob) -> bool:

@@ -137,6 +137,11 @@ class Director(Submitting, Acting):
         """Who is below whom."""
         return self._floor.book.accounts
 
+    @property
+    def live_jobs(self) -> int:
+        """How many jobs are not over."""
+        return len(self._floor.jobs)
+
     def is_idle(self) -> bool:
         """Whether nothing is pending or running."""
         return not self._floor.jobs and self._inbox.empty()

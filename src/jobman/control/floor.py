@@ -155,6 +155,7 @@ class Floor(Hearing):
             heappush(self._dues, (due, job.id))
         if job.conductor.outcome is not None:
             self.forget(job)
+        self.look_at_guests(job, batch)
 
     def do(self, job: LiveJob, request: h.Request, batch: Batch) -> None:
         match request:

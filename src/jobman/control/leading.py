@@ -29,6 +29,7 @@ from jobman.engines.kubernetes.access import Access
 from jobman.engines.kubernetes.managed.advertising import Advertisement, endpoints
 from jobman.engines.kubernetes.managed.leadership import Leadership
 from jobman.engines.kubernetes.managed.lease import Terms
+from jobman.garbage import collector_paused
 
 if TYPE_CHECKING:
     from jobman.control.serving import Build, ServeOptions
@@ -122,16 +123,19 @@ class _Lead:
     async def _direct(self, build: Build) -> int:
         from jobman.control.life import Life
 
-        director = await build(self._options._replace(guard=self._leadership.check))
-        self._leadership.epoch = director.store.epoch
-        try:
-            self._leadership.check()
-            await director.start()
-            life = Life(self._options, director, self._front)
-            async with self._advertisement():
-                return await life.lead()
-        finally:
-            await director.stop()
+        with contextlib.ExitStack() as start:
+            start.enter_context(collector_paused())
+            director = await build(self._options._replace(guard=self._leadership.check))
+            self._leadership.epoch = director.store.epoch
+            try:
+                self._leadership.check()
+                await director.start()
+                life = Life(self._options, director, self._front)
+                start.close()
+                async with self._advertisement():
+                    return await life.lead()
+            finally:
+                await director.stop()
 
     def _advertisement(self) -> AbstractAsyncContextManager[None]:
         lease = self._options.lease

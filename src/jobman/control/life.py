@@ -34,6 +34,8 @@ class Life:
         self._options = options
         self._director = director
         self._code = 0
+        self._taken_up = 0
+        """Jobs that were live when it began."""
         self._is_open = front is not None
         self._front = front or Front(options, _not_yet)
         self._desk = self._make_desk()
@@ -65,9 +67,10 @@ class Life:
         if announce is not None:
             announce(self._desk.listen)
         log.info("listening at=%s", self._desk.listen or self._desk.socket)
-        # What is there now stays; the collector need not look at it again.
+        # What is there now stays for long; the collector need not look at it again and again.
         gc.freeze()
         gc.enable()
+        self._taken_up = self._director.live_jobs
 
     async def _watch(self) -> None:
         """See to it that an idle service ends, and that the log stays small."""
@@ -82,6 +85,10 @@ class Life:
                 log.info("idle")
                 self._desk.begin_stop(farewell=False)
                 return
+            if self._director.live_jobs < self._taken_up / 2:
+                # What is over by now is a web of references, which nobody else takes apart.
+                gc.unfreeze()
+                self._taken_up = 0
             if self._options.listen is None:
                 keep_small(self._options.places.log)
                 if not self._options.places.socket.exists():

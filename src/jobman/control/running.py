@@ -6,11 +6,13 @@ import asyncio
 import sys
 import traceback
 from collections.abc import Callable
+from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 import uvloop
 
 from jobman.control.log_file import write_lines
+from jobman.garbage import collector_paused
 
 if TYPE_CHECKING:
     from jobman.control.life import Life
@@ -35,16 +37,19 @@ async def _live(options: ServeOptions, build: Build, announce: Callable[[str], N
         from jobman.control.leading import lead
 
         return await lead(options, build, announce)
-    director = await build(options)
-    # An engine may start processes of its own; what the endpoints need is loaded meanwhile.
-    starting = asyncio.ensure_future(director.start())
-    try:
-        life_of = await asyncio.to_thread(_load_endpoints)
-        await starting
-        return await life_of(options, director).lead(announce)
-    finally:
-        await asyncio.wait([starting])
-        await director.stop()
+    with ExitStack() as start:
+        start.enter_context(collector_paused())
+        director = await build(options)
+        # An engine may start processes of its own; what the endpoints need is loaded meanwhile.
+        starting = asyncio.ensure_future(director.start())
+        try:
+            life_of = await asyncio.to_thread(_load_endpoints)
+            await starting
+            start.close()
+            return await life_of(options, director).lead(announce)
+        finally:
+            await asyncio.wait([starting])
+            await director.stop()
 
 
 def _load_endpoints() -> type[Life]:

@@ -7,15 +7,15 @@ background; `serve` is a shared one, on TCP and in the foreground. Heavy imports
 from __future__ import annotations
 
 import contextlib
-import gc
 import os
 import sys
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from jobman.control.embedded import READY, READY_FD, Running, read_running, take_pid_file, write_running
 from jobman.control.places import Places, find_places
+from jobman.garbage import collector_paused
 
 if TYPE_CHECKING:
     from jobman.control.director import Director
@@ -90,7 +90,7 @@ def run_embedded(places: Places, build: Build = build_usual) -> int:
     """Run a user's own service in the background until it is stopped or has nothing to do."""
     if not _detach():
         return 0
-    with quick_imports():
+    with collector_paused():
         options = ServeOptions(places, idle=idle_seconds(os.environ.get("JOBMAN_IDLE")))
         return _with_pid_file(options, build)
 
@@ -136,16 +136,6 @@ def _detach() -> bool:
     # Whatever else the caller had open, such as a pipe that somebody reads to its end, is none of ours.
     os.closerange(READY_FD + 1, os.sysconf("SC_OPEN_MAX"))
     return True
-
-
-@contextlib.contextmanager
-def quick_imports() -> Iterator[None]:
-    """The collector of garbage finds none while modules are loaded, and costs a tenth of the start."""
-    gc.disable()
-    try:
-        yield
-    finally:
-        gc.enable()
 
 
 def idle_seconds(text: str | None) -> float | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
+from math import inf
 from typing import Literal
 
 import msgspec
@@ -10,7 +11,7 @@ import msgspec
 from jobman.plan.wording import describe_amounts, format_amount, format_duration
 from jobman.sched.bounds import JOB, Bound
 from jobman.sched.capacity import to_amount
-from jobman.sched.gangs import Choice, Spot
+from jobman.sched.gangs import Choice, Piece, Spot
 from jobman.sched.lanes import Entry, Lane
 from jobman.sched.planner import Planner
 from jobman.sched.profile import Pairs
@@ -55,6 +56,9 @@ def unpromised(planner: Planner, request: Request, now: float) -> str:
         return f"there is no reservation {name} for it any more"
     if not lane.strict and entry.spot is None and not lane.is_ahead(entry):
         return _not_among_the_first(lane)
+    if entry.request.latest < inf:
+        left = format_duration(max(0.0, entry.request.latest - now))
+        return f"there is no room for it within the {left} in which it has to start"
     short = _nodes(planner, entry, now) or _foreign(planner, entry, now)
     return short.message if short is not None else "something in its way has no time limit"
 
@@ -259,10 +263,19 @@ def _shortage(planner: Planner, entry: Entry) -> str:
         if found < piece.wanted:
             noun = "nodes" if piece.single else "slots"
             many = f"{found} of {piece.wanted} {noun} find{'s' if found == 1 else ''} room now"
-            words = many if piece.wanted > 1 else "no node has enough free"
+            words = many if piece.wanted > 1 else _enough(planner, piece)
             break
     ahead = entry.lane.place(entry)
     return f"{words}; {_count(ahead)} before it in the queue {entry.lane.queue.name}" if ahead else words
+
+
+def _enough(planner: Planner, piece: Piece) -> str:
+    """What no node has."""
+    names = list(planner.timeline.kinds)
+    need = {names[kind]: to_amount(names[kind], least) for kind, least in piece.pairs if least}
+    if piece.whole or not need:
+        return "no node is free as a whole" if piece.whole else "no node has enough free"
+    return f"no node has {describe_amounts(need)} free"
 
 
 def _try_now(planner: Planner, entry: Entry, choice: Choice, limit: float, now: float) -> Spot | None:

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import gc
 import re
 from bisect import bisect_right
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import yaml
@@ -77,25 +74,6 @@ class _Loader(_Parser):
 
     def ascend_resolver(self) -> None:
         self.depth -= 1
-
-
-@contextmanager
-def collector_paused() -> Iterator[None]:
-    """Hold the cycle collector: it walks the growing tree again and again and finds nothing.
-
-    What was made meanwhile goes straight to the oldest generation (frozen and thawed at once), so that
-    the collector does not walk it all when it wakes up.
-    """
-    was_on = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_on:
-            if not gc.get_freeze_count():
-                gc.freeze()
-                gc.unfreeze()
-            gc.enable()
 
 
 def place_of(node: Node, source: Source) -> Place:

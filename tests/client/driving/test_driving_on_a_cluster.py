@@ -22,11 +22,9 @@ from jobman.engines.kubernetes import names
 from jobman.engines.kubernetes.api import Api
 from jobman.engines.kubernetes.course import Course, Driver, course_of, driver_of, new_course
 from jobman.engines.kubernetes.kinds import CONFIG_MAPS
+from tests.client.commanding import Answer, Jobman, until
 from tests.client.graphs import document, task
-from tests.client.test_direct import Answer, Jobman, command_with, config_for, until
 from tests.engines.kubernetes.cluster import (
-    a_namespace,
-    kubeconfig,
     kubectl,
     kubectl_json,
     on_a_real_cluster,
@@ -36,28 +34,12 @@ from tests.engines.kubernetes.cluster import (
 pytestmark = [on_a_real_cluster, pytest.mark.slow]
 
 
-@pytest.fixture
-def namespace() -> Iterator[str]:
-    with a_namespace() as name:
-        yield name
-
-
-@pytest.fixture
-def config(namespace: str, tmp_path: Path) -> Path:
-    return config_for(namespace, tmp_path, kubeconfig())
-
-
 @pytest.fixture(autouse=True)
 def without_sets(tmp_path: Path) -> None:
     """Where the cluster makes JobSets, it would need no driver."""
     for home in (tmp_path, tmp_path / "home"):
         (home / ".jobman").mkdir(parents=True)
         (home / ".jobman" / "settings.yaml").write_text("kubernetes: {job_sets: false}\n")
-
-
-@pytest.fixture
-def jobman(config: Path, tmp_path: Path) -> Jobman:
-    return command_with(config, tmp_path)
 
 
 class Driving:

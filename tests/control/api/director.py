@@ -74,6 +74,10 @@ class ScriptedDirector:
         self.logs.close()
         self.store.close()
 
+    @property
+    def live_jobs(self) -> int:
+        return len(self.live)
+
     def is_idle(self) -> bool:
         return not self.live
 

@@ -30,7 +30,7 @@ def a_site() -> Iterator[Site]:
         talk(apply)
         yield site
     finally:
-        _let_go(site.jobs_namespace)
+        let_go(site.jobs_namespace)
         for kind, names in {
             "clusterrolebinding": [site.cluster_name],
             "clusterrole": [site.cluster_name],
@@ -39,7 +39,7 @@ def a_site() -> Iterator[Site]:
             kubectl("delete", kind, *names, "--wait=false", "--ignore-not-found")
 
 
-def _let_go(namespace: str) -> None:
+def let_go(namespace: str) -> None:
     """Take off what a server that was killed cannot take off any more, and what would keep the namespace."""
     left = kubectl("get", "jobs,pods", "-n", namespace, "-o", "name").split()
     for name in left:

@@ -16,7 +16,7 @@ from jobman.engines.kubernetes.errors import (
     Unreachable,
     WrongName,
 )
-from jobman.engines.kubernetes.kinds import JOB_SETS, JOBS, NODES, PODS
+from jobman.engines.kubernetes.kinds import JOB_SETS, JOBS, NODES, OWNERS, PODS
 from tests.engines.kubernetes.pretender import Pretender, changes, ended, page, refused, said
 
 EXPIRED = refused(410, "Expired", "too old")
@@ -44,6 +44,25 @@ def test_a_list_that_expires_on_the_way_begins_anew_in_one_piece():
     assert listed.resource_version == "9"
     assert server.queries("limit") == ["500", "500", None]
     assert server.queries("continue") == [None, "next", None]
+
+
+def test_a_list_of_nothing_may_be_written_as_null():
+    server = Pretender(said({"metadata": {"resourceVersion": "7"}, "items": None}))
+    assert names(server) == []
+
+
+def test_of_what_only_has_to_be_there_only_metadata_is_asked_for():
+    server = Pretender(page(["a"]), changes(("ADDED", "b", "8")))
+
+    async def scenario() -> list[str]:
+        listed = await server.api.list(OWNERS)
+        async for change in server.api.watch(OWNERS, listed.resource_version):
+            return [listed.items[0].metadata.name, change.object.metadata.name]
+        return []
+
+    assert asyncio.run(scenario()) == ["a", "b"]
+    wanted = [request.headers["Accept"].split(";")[1] for request in server.asked]
+    assert wanted == ["as=PartialObjectMetadataList", "as=PartialObjectMetadata"]
 
 
 def test_pages_that_expire_say_so():

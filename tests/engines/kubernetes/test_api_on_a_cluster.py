@@ -24,7 +24,7 @@ from jobman.engines.kubernetes.errors import (
     Unauthorized,
     Unreachable,
 )
-from jobman.engines.kubernetes.kinds import CONFIG_MAPS, JOB_SETS, JOBS, PODS, Kind
+from jobman.engines.kubernetes.kinds import CONFIG_MAPS, JOB_SETS, JOBS, OWNERS, PODS, Kind
 from jobman.engines.kubernetes.kubeconfig import load
 from jobman.engines.kubernetes.objects import Job, Kept
 from tests.engines.kubernetes.cluster import (
@@ -88,6 +88,23 @@ def test_a_list_of_many_pages_is_whole(namespace):
         return [item.metadata.name for item in listed.items], pages
 
     assert talk(work) == (names, [2, 2, 1])
+
+
+def test_jobs_are_listed_and_followed_by_their_metadata_alone(namespace):
+    async def work(api: Api) -> tuple[list[str], str]:
+        assert not (await api.list(OWNERS, namespace, labels="jobman.io/job=owner")).items
+        made = await api.create(a_job("owner", namespace, "true", suspend=True))
+        listed = await api.list(OWNERS, namespace, labels="jobman.io/job=owner")
+        await api.merge_patch(JOBS, "owner", {"metadata": {"labels": {"new": "yes"}}}, namespace)
+        watching = api.watch(OWNERS, listed.resource_version, namespace, labels="jobman.io/job=owner")
+        async for change in watching:
+            if change.object.metadata.labels.get("new"):
+                await watching.aclose()
+                return [item.metadata.uid for item in listed.items], made.metadata.uid
+        return [], ""
+
+    found, made = talk(work)
+    assert found == [made]
 
 
 def test_a_watch_tells_what_happens_after_a_list(namespace):

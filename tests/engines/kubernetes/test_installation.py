@@ -134,7 +134,7 @@ def test_the_image_runs_as_the_user_of_the_deployment():
     pod = found(Site(), "Deployment")["spec"]["template"]["spec"]
     assert f"USER {pod['securityContext']['runAsUser']}:" in text
     assert 'ENTRYPOINT ["jobman"]' in text
-    assert "jobman[postgres,kubernetes]" in text
+    assert "/source[postgres,kubernetes]" in text
 
 
 @pytest.mark.parametrize(

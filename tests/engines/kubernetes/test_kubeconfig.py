@@ -226,6 +226,18 @@ def test_kubectl_reads_the_same_files_in_the_same_way(tmp_path, context):
         assert "client-certificate-data" not in user
 
 
+def test_contexts_of_the_same_cluster_name_more_namespaces(tmp_path):
+    file = write(tmp_path / "config", context={"namespace": "mine"})
+    data = yaml.safe_load(file.read_text())
+    others = [("shared", "one"), ("elsewhere", "two"), ("", "one")]
+    data["contexts"] += [
+        {"name": f"c{number}", "context": {"cluster": cluster, "user": "one", "namespace": namespace}}
+        for number, (namespace, cluster) in enumerate(others)
+    ]
+    file.write_text(yaml.safe_dump(data))
+    assert load(file).namespaces == ("mine", "shared")
+
+
 # -- in a pod ------------------------------------------------------------------------------------------------
 
 

@@ -581,3 +581,10 @@ def test_what_real_pods_wrote_is_merged_after_their_end():
     assert sorted(line.at for line in lines) == [line.at for line in lines]
     assert "".join(f"{line.text}\n" for line in lines if line.output.replica == 1) == alone
     assert len(lines) == 4
+
+
+def test_copies_of_a_replica_of_several_jobs_are_numbered_through():
+    of_the_second_job = pod(index=1)
+    of_the_second_job.metadata.labels.update({"jobman.io/replica": "0", "jobman.io/first": "2"})
+    (output,) = outputs_of([of_the_second_job])
+    assert output.copy == 3

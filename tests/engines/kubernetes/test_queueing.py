@@ -23,7 +23,7 @@ from jobman.engines.kubernetes.objects import (
     PodTemplate,
     Resources,
 )
-from jobman.engines.kubernetes.queueing import Load, gpu_load, gpus_of, load_of, owned_by, queue
+from jobman.engines.kubernetes.queueing import gpus_of, owned_by, queue
 from tests.engines.kubernetes.recorded import NAMES, recorded
 
 
@@ -113,28 +113,9 @@ def test_what_is_no_gpu_is_not_counted_as_one(name):
     assert gpus_of({name: Fraction(2)}) == {}
 
 
-def test_gpus_of_several_makers_are_listed_apart_and_summed():
+def test_gpus_of_several_makers_are_listed_apart():
     (row,) = queue([pod({"nvidia.com/gpu": 2, "nvidia.com/mig-1g.5gb": 3, "amd.com/gpu": 1, "cpu": 4})])
     assert row.gpus == {"MIG": 3, "NVIDIA": 2, "AMD": 1}
-    assert row.gpus_in_all == 6
-
-
-def test_what_is_asked_for_and_in_use_is_summed_over_the_queue():
-    rows = queue(
-        [
-            pod({"nvidia.com/gpu": 2}, node="n1"),
-            pod({"nvidia.com/gpu": 2}),
-            pod({"nvidia.com/mig-1g.5gb": 1}),
-            pod({"cpu": "500m"}, node="n2"),
-        ]
-    )
-    assert load_of(rows)["cpu"] == Load(Fraction(0), Fraction(1, 2))
-    assert gpu_load(load_of(rows)) == {
-        "MIG": Load(Fraction(1), Fraction(0)),
-        "NVIDIA": Load(Fraction(2), Fraction(2)),
-        "all": Load(Fraction(3), Fraction(2)),
-    }
-    assert gpu_load({}) == {}
 
 
 def test_a_pod_needs_what_its_containers_need_together_or_its_largest_step():

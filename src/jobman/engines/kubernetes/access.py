@@ -101,6 +101,8 @@ class Access(msgspec.Struct, frozen=True, kw_only=True):
     server: str
     """Its URL, without a slash at the end."""
     namespace: str = "default"
+    namespaces: tuple[str, ...] = ()
+    """All that the contexts of this cluster name."""
     context: str = ""
     source: str = ""
     """Where this is from, in words for a person."""

@@ -23,7 +23,7 @@ from jobman.engines.kubernetes.errors import (
     from_status,
 )
 from jobman.engines.kubernetes.kinds import KINDS, PODS, Kind
-from jobman.engines.kubernetes.link import Link, Query
+from jobman.engines.kubernetes.link import JSON, Link, Query
 from jobman.engines.kubernetes.objects import Change, Kept, Page, Status, Written
 from jobman.engines.kubernetes.trials import Trials
 from jobman.engines.kubernetes.upgrading import Upgraded
@@ -111,7 +111,7 @@ class Api:
 
     async def get(self, kind: Kind[T], name: str, namespace: str | None = None) -> T:
         """One object; raises NotFound."""
-        return _decode(kind.one, await self._get(kind.path(self._in(namespace), name)))
+        return _decode(kind.one, await self._get(kind.path(self._in(namespace), name), None, kind.accept))
 
     async def find(self, kind: Kind[T], name: str, namespace: str | None = None) -> T | None:
         """One object, if it is there."""
@@ -139,7 +139,7 @@ class Api:
         if limit:
             query["limit"] = limit
         while True:
-            page = _decode(kind.page, await self._get(path, query))
+            page = _decode(kind.page, await self._get(path, query, kind.accept_list))
             yield page
             if not page.metadata.continue_:
                 return
@@ -189,7 +189,9 @@ class Api:
             failure: KubernetesError = Unreachable("The cluster ends every watch at once.")
             seconds = random.randint(*_WATCH_SECONDS)
             query = _watching(since, labels, fields, seconds)
-            lines = self._link.lines(path, query, silence=seconds + _LATE, opened=trials.opened)
+            lines = self._link.lines(
+                path, query, silence=seconds + _LATE, opened=trials.opened, accept=kind.accept
+            )
             try:
                 async with aclosing(lines) as open_lines:
                     async for line in open_lines:
@@ -432,8 +434,8 @@ class Api:
         except NotFound:
             return ()
 
-    async def _get(self, path: str, query: Query | None = None) -> bytes:
-        return await self._link.ask("GET", path, query, safe=True)
+    async def _get(self, path: str, query: Query | None = None, accept: str = JSON) -> bytes:
+        return await self._link.ask("GET", path, query, accept=accept, safe=True)
 
     def _in(self, namespace: str | None) -> str:
         return self.namespace if namespace is None else namespace

@@ -261,6 +261,8 @@ class Compiler:
         if size > 1:
             short = f"{self._target.job_id[:6]}-{unit.id}-{outline.replica}"
             labels[names.ALLOCATION] = names.label_value(short)
+            if outline.slice.first_rank:
+                labels[names.FIRST] = str(outline.slice.first_rank)
             if outline.slice.has_node:
                 together = outline.slice.is_together
                 labels[names.NODE] = str(outline.slice.first_node) if together else "each"

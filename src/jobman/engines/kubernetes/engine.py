@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from jobman.engines.kubernetes import milestones, names, queueing, steering, waits, whys
-from jobman.engines.kubernetes.api import EVERYWHERE, Api
+from jobman.engines.kubernetes.api import Api
 from jobman.engines.kubernetes.attempts import pod_state
 from jobman.engines.kubernetes.blockers import Blocker
 from jobman.engines.kubernetes.copies import CANCELLED
@@ -42,6 +42,7 @@ from jobman.engines.kubernetes.needs import needs_of
 from jobman.engines.kubernetes.objects import ConfigMap, Event, Job, JobSet, Kept, Node, Pod, Written
 from jobman.engines.kubernetes.outputs import Line
 from jobman.engines.kubernetes.quantities import Amounts, parse_amounts, total
+from jobman.engines.kubernetes.sight import Sight, View
 from jobman.engines.kubernetes.stops import stops
 from jobman.engines.kubernetes.target import Compiled, owned
 from jobman.engines.kubernetes.underway import DrivenJob
@@ -424,16 +425,18 @@ class Direct:
             async for line in open_lines:
                 yield line
 
-    async def queue(self) -> list[queueing.QueueRow]:
-        """What waits and runs, of all namespaces where we may see them."""
-        pods, jobs = await asyncio.gather(self._in_sight(PODS), self._in_sight(JOBS))
-        return queueing.queue(pods, queueing.owned_by(await self.owner()), jobs)
+    async def queue(self) -> tuple[list[queueing.QueueRow], Sight | None]:
+        """What waits and runs, of all namespaces where we may see it, and which these are if not all."""
+        view = View(self.api)
+        pods, jobs = await asyncio.gather(view.of(PODS), view.of(JOBS))
+        rows = queueing.queue(pods.items, queueing.owned_by(await self.owner()), jobs.items)
+        return rows, pods.sight
 
     async def nodes(self) -> list[NodeUse]:
         """The nodes, and how much pods on them asked for, as far as we may see them."""
-        nodes, pods = await asyncio.gather(self.api.list(NODES), self._in_sight(PODS))
+        nodes, pods = await asyncio.gather(self.api.list(NODES), View(self.api).of(PODS))
         there: defaultdict[str, list[Pod]] = defaultdict(list)
-        for pod in pods:
+        for pod in pods.items:
             if pod.spec.node_name and pod_state(pod) not in ("succeeded", "failed"):
                 there[pod.spec.node_name].append(pod)
         return [
@@ -445,13 +448,6 @@ class Direct:
             )
             for node in sorted(nodes.items, key=lambda node: node.metadata.name)
         ]
-
-    async def _in_sight(self, kind: Kind[T]) -> Sequence[T]:
-        """Those of all namespaces, or of our own where we may not see the others."""
-        try:
-            return (await self.api.list(kind, EVERYWHERE)).items
-        except Forbidden:
-            return (await self.api.list(kind)).items
 
     async def _if_allowed(self, kind: Kind[T], *, fields: str = "") -> Sequence[T]:
         try:

@@ -8,6 +8,7 @@ from urllib.parse import quote
 import msgspec
 
 from jobman.engines.kubernetes.errors import WrongName
+from jobman.engines.kubernetes.link import JSON
 from jobman.engines.kubernetes.objects import (
     ConfigMap,
     Event,
@@ -23,14 +24,25 @@ from jobman.engines.kubernetes.objects import (
 )
 
 T = TypeVar("T", bound=Kept)
+_METADATA, _METADATA_LIST = (
+    f"{JSON};as={form};g=meta.k8s.io;v=v1" for form in ("PartialObjectMetadata", "PartialObjectMetadataList")
+)
 
 
 class Kind(Generic[T]):
     """A kind of object, such as `Job` of `batch/v1`."""
 
     def __init__(
-        self, api: str, kind: str, plural: str, read_as: type[T], *, namespaced: bool = True
+        self,
+        api: str,
+        kind: str,
+        plural: str,
+        read_as: type[T],
+        *,
+        namespaced: bool = True,
+        only_metadata: bool = False,
     ) -> None:
+        """With `only_metadata` the cluster is asked for nothing else, which spares it most of the work."""
         self.api = api
         """Group and version, or only the version for the oldest kinds."""
         self.kind = kind
@@ -40,6 +52,9 @@ class Kind(Generic[T]):
         page: Any = Page[read_as]  # type: ignore[valid-type]
         self.page: msgspec.json.Decoder[Page[T]] = msgspec.json.Decoder(page)
         self.read_as = read_as
+        self.accept = _METADATA if only_metadata else JSON
+        """In which form one is wanted, and below a list of them."""
+        self.accept_list = _METADATA_LIST if only_metadata else JSON
 
     @property
     def group(self) -> str:
@@ -72,6 +87,8 @@ def _step(name: str) -> str:
 
 PODS = Kind("v1", "Pod", "pods", Pod)
 JOBS = Kind("batch/v1", "Job", "jobs", Job)
+OWNERS = Kind("batch/v1", "Job", "jobs", Kept, only_metadata=True)
+"""Jobs, of which only matters that they are there."""
 NODES = Kind("v1", "Node", "nodes", Node, namespaced=False)
 EVENTS = Kind("v1", "Event", "events", Event)
 QUOTAS = Kind("v1", "ResourceQuota", "resourcequotas", Quota)

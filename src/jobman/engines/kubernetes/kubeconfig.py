@@ -88,6 +88,7 @@ def _access(merged: Merged, wanted: str | None) -> Access:
     return Access(
         server=_server(cluster, user),
         namespace=context.namespace or "default",
+        namespaces=_namespaces(merged.contexts, context.cluster),
         context=name,
         source=source,
         authority=Material(cluster.certificate_authority_data, cluster.certificate_authority),
@@ -98,6 +99,11 @@ def _access(merged: Merged, wanted: str | None) -> Access:
         login=_login(context.user, user),
         plugin_config=_plugin_config(cluster),
     )
+
+
+def _namespaces(contexts: Mapping[str, Context], cluster: str) -> tuple[str, ...]:
+    named = {each.namespace for each in contexts.values() if each.cluster == cluster}
+    return tuple(sorted(named - {""}))
 
 
 def _check_cluster(name: str, cluster: Cluster) -> None:

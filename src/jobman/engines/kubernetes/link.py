@@ -33,6 +33,7 @@ from jobman.version import __version__
 CONNECT_SECONDS = 10.0
 ANSWER_SECONDS = 75.0
 """The server itself gives up after 60."""
+JSON = "application/json"
 AT_ONCE = 16
 """Requests that are under way at a time, so that many of them need few connections."""
 
@@ -89,7 +90,8 @@ class Link:
         query: Query | None = None,
         body: bytes | None = None,
         *,
-        form: str = "application/json",
+        form: str = JSON,
+        accept: str = JSON,
         safe: bool,
     ) -> bytes:
         """The body of the answer. A request that is `safe` to be repeated is, when a connection breaks."""
@@ -98,7 +100,9 @@ class Link:
         while True:
             edition = self._credentials.edition
             try:
-                client, request = await self._request(method, path, query, body, form, ANSWER_SECONDS)
+                client, request = await self._request(
+                    method, path, query, body, (form, accept), ANSWER_SECONDS
+                )
                 edition = self._credentials.edition
                 async with self._turns:
                     if self._guard is not None and method != "GET":
@@ -126,9 +130,10 @@ class Link:
         *,
         silence: float | None = None,
         opened: Callable[[], None] | None = None,
+        accept: str = JSON,
     ) -> AsyncGenerator[bytes, None]:
         """The parts of an answer as they come; raises Unreachable when it breaks or is silent too long."""
-        answer = await self._open(path, query, silence)
+        answer = await self._open(path, query, silence, accept)
         if opened is not None:
             opened()
         try:
@@ -146,10 +151,12 @@ class Link:
         *,
         silence: float | None = None,
         opened: Callable[[], None] | None = None,
+        accept: str = JSON,
     ) -> AsyncGenerator[bytes, None]:
         """Whole lines of a stream, without their ends. What has no end when it breaks off is dropped."""
         waiting: list[bytes] = []
-        async with aclosing(self.stream(path, query, silence=silence, opened=opened)) as parts:
+        stream = self.stream(path, query, silence=silence, opened=opened, accept=accept)
+        async with aclosing(stream) as parts:
             async for part in parts:
                 first, *others = part.split(b"\n")
                 waiting.append(first)
@@ -157,13 +164,15 @@ class Link:
                     yield b"".join(waiting)
                     waiting = [line]
 
-    async def _open(self, path: str, query: Query | None, silence: float | None) -> httpx.Response:
+    async def _open(
+        self, path: str, query: Query | None, silence: float | None, accept: str
+    ) -> httpx.Response:
         """The head of a streamed answer; nothing is repeated here but a login."""
         renewed = False
         while True:
             edition = self._credentials.edition
             try:
-                client, request = await self._request("GET", path, query, None, "", silence)
+                client, request = await self._request("GET", path, query, None, ("", accept), silence)
                 edition = self._credentials.edition
                 answer = await client.send(request, stream=True)
                 if answer.is_success:
@@ -224,11 +233,12 @@ class Link:
         path: str,
         query: Query | None,
         body: bytes | None,
-        form: str,
+        forms: tuple[str, str],
         silence: float | None,
     ) -> tuple[httpx.AsyncClient, httpx.Request]:
+        form, accept = forms
         headers = await self._credentials.headers()
-        headers += [("User-Agent", f"jobman/{__version__}"), ("Accept", "application/json")]
+        headers += [("User-Agent", f"jobman/{__version__}"), ("Accept", accept)]
         headers += [("Accept-Encoding", "gzip" if self.access.compression else "identity")]
         if body is not None:
             headers.append(("Content-Type", form))

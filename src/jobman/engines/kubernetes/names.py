@@ -19,6 +19,8 @@ NODE = PREFIX + "node"
 """Which node of its replica a copy belongs to; `each` where every copy has a node of its own."""
 ALLOCATION = PREFIX + "allocation"
 """The same on all copies that stand on the same allocation."""
+FIRST = PREFIX + "first"
+"""How many copies of its replica are before those of a Job, where several Jobs are one replica."""
 
 DOCUMENT = PREFIX + "document"
 PLAN = PREFIX + "plan"

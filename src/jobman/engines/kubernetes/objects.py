@@ -365,7 +365,12 @@ class Page(Object, Generic[T], kw_only=True):
     """A part of a list; `metadata.continue_` leads to the next."""
 
     metadata: ListMeta = msgspec.field(default_factory=ListMeta)
-    items: list[T] = []
+    found: list[T] | None = msgspec.field(name="items", default=None)
+    """None is how some servers write that there is nothing."""
+
+    @property
+    def items(self) -> list[T]:
+        return self.found or []
 
 
 class Change(Object, Generic[T], kw_only=True):

@@ -116,6 +116,7 @@ def _of_container(pod: Pod, status: ContainerStatus, attempt: int) -> Iterable[O
 def _output(pod: Pod, status: ContainerStatus, attempt: int, restart: int, *, previous: bool) -> Output:
     meta = pod.metadata
     replica, index = meta.labels.get(names.REPLICA, ""), index_of(pod)
+    before = int(meta.labels.get(names.FIRST, 0))
     return Output(
         pod=meta.name,
         namespace=meta.namespace,
@@ -126,7 +127,7 @@ def _output(pod: Pod, status: ContainerStatus, attempt: int, restart: int, *, pr
         is_main=bool(pod.spec.containers) and status.name == pod.spec.containers[0].name,
         task=meta.annotations.get(names.UNIT) or meta.labels.get(names.TASK, ""),
         replica=int(replica) if replica.isdecimal() else index,
-        copy=index if replica.isdecimal() else 0,
+        copy=before + index if replica.isdecimal() else 0,
         attempt=attempt,
         node=pod.spec.node_name,
         whose=meta.annotations.get(names.KEY, ""),

@@ -18,7 +18,7 @@ from jobman.engines.kubernetes.copies import CANCELLED
 from jobman.engines.kubernetes.indexes import Indexes, condition, is_over, width
 from jobman.engines.kubernetes.needs import needs_of, spec_needs
 from jobman.engines.kubernetes.objects import Job, Kept, Pod
-from jobman.engines.kubernetes.quantities import Amounts, total
+from jobman.engines.kubernetes.quantities import Amounts
 
 # Whose resources are GPUs. Slices of one are listed apart from whole ones, and counted like them.
 _GPUS = {
@@ -46,17 +46,6 @@ class QueueRow(msgspec.Struct, frozen=True, kw_only=True):
     def gpus(self) -> dict[str, Fraction]:
         """GPUs of each by maker, slices apart."""
         return gpus_of(self.requests)
-
-    @property
-    def gpus_in_all(self) -> Fraction:
-        return sum(self.gpus.values(), Fraction(0))
-
-
-class Load(msgspec.Struct, frozen=True):
-    """How much of a resource is asked for and in use."""
-
-    waiting: Fraction = Fraction(0)
-    running: Fraction = Fraction(0)
 
 
 def queue(
@@ -122,28 +111,6 @@ def owned_by(owner: str) -> Callable[[Kept], bool]:
     return lambda each: each.metadata.labels.get(names.OWNER) == label
 
 
-def load_of(rows: Iterable[QueueRow]) -> dict[str, Load]:
-    """What all of them ask for and use, resource by resource."""
-    found = list(rows)
-    waiting = total(_times(row.requests, row.waiting) for row in found)
-    running = total(_times(row.requests, row.running) for row in found)
-    return {name: Load(waiting[name], running[name]) for name in sorted(waiting)}
-
-
-def _times(amounts: Amounts, count: int) -> Amounts:
-    return {name: amount * count for name, amount in amounts.items()}
-
-
-def gpu_load(loads: Mapping[str, Load]) -> dict[str, Load]:
-    """The same by maker of GPUs, and in all under `all`; empty where nobody asks for one."""
-    made = {
-        maker: [one for name, one in loads.items() if pattern.fullmatch(name)]
-        for maker, pattern in _GPUS.items()
-    }
-    summed = {maker: _sum(found) for maker, found in made.items() if found}
-    return {**summed, "all": _sum(summed.values())} if summed else {}
-
-
 def gpus_of(amounts: Mapping[str, Fraction]) -> dict[str, Fraction]:
     """The GPUs among resources, by maker."""
     found: dict[str, Fraction] = {}
@@ -152,10 +119,3 @@ def gpus_of(amounts: Mapping[str, Fraction]) -> dict[str, Fraction]:
             if pattern.fullmatch(name):
                 found[maker] = found.get(maker, Fraction(0)) + amount
     return found
-
-
-def _sum(loads: Iterable[Load]) -> Load:
-    found = list(loads)
-    return Load(
-        sum((one.waiting for one in found), Fraction(0)), sum((one.running for one in found), Fraction(0))
-    )

@@ -52,9 +52,7 @@ class Frail:
 
     def devices(self, number: int) -> None:
         """It says that it has so many of a device."""
-        path = f"/status/capacity/{DEVICE.replace('/', '~1')}"
-        steps = json.dumps([{"op": "add", "path": path, "value": str(number)}])
-        kubectl("patch", "node", self.name, "--subresource=status", "--type=json", "-p", steps)
+        set_devices(self.name, DEVICE, number)
 
     # -- orders ----------------------------------------------------------------------------------------
 
@@ -111,21 +109,36 @@ class Frail:
 
 @contextmanager
 def a_frail_node(folder: Path, **given: Any) -> Iterator[Frail]:
-    """The node, as if nothing had ever been."""
+    """The node, as if nothing had ever been, and an engine over it."""
+    ledger = folder / "ledger"
+    ledger.mkdir()
+    with the_frail_node() as name, a_ground(folder, **{"pool": POOL, **given}) as ground:
+        try:
+            yield Frail(ground, name, ledger)
+        finally:
+            _mend(name)  # Its pods end only where it answers.
+
+
+@contextmanager
+def the_frail_node() -> Iterator[str]:
+    """The name of the node, which nobody else uses meanwhile."""
     name = os.environ.get("JOBMAN_LAB_FRAIL_NODE", "")
     if not name:
         pytest.skip("this cluster has no node that tests may break")
-    ledger = folder / "ledger"
-    ledger.mkdir()
     with (Path(gettempdir()) / "jobman-lab-frail.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         _mend(name)
-        with a_ground(folder, **{"pool": POOL, **given}) as ground:
-            frail = Frail(ground, name, ledger)
-            try:
-                yield frail
-            finally:
-                _mend(name)
+        try:
+            yield name
+        finally:
+            _mend(name)
+
+
+def set_devices(node: str, device: str, number: int) -> None:
+    """Have a node say that it has so many of a device."""
+    path = f"/status/capacity/{device.replace('/', '~1')}"
+    steps = json.dumps([{"op": "add", "path": path, "value": str(number)}])
+    kubectl("patch", "node", node, "--subresource=status", "--type=json", "-p", steps)
 
 
 def _mend(name: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import time
 from collections.abc import Iterator
@@ -11,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from jobman.engines import base
+from tests.client.webserver import Keys, Reply, Request, as_json, serving
 from tests.engines.kubernetes.cluster import kubectl, on_a_real_cluster
 from tests.engines.kubernetes.managed.ground import Ground, a_ground, eventually
 
@@ -246,6 +248,54 @@ def test_what_the_clusters_own_rules_refuse_is_quoted(ground: Ground, copies: in
     assert over.reason == "launch-failed"
     assert "not in this house" in over.message
     assert over.started_at is None
+
+
+@pytest.mark.lab
+def test_what_a_webhook_refuses_is_quoted(ground: Ground, tmp_path: Path) -> None:
+    keys_folder = tmp_path / "keys"
+    keys_folder.mkdir()
+    with a_webhook(ground.namespace, "come another day", Keys(keys_folder)):
+        order = ground.shell("true", copies=2)
+        over = ground.run(order)
+        assert over.reason == "launch-failed"
+        assert "come another day" in over.message
+        assert over.started_at is None
+        assert not ground.pods(order)
+
+
+@contextmanager
+def a_webhook(namespace: str, words: str, keys: Keys) -> Iterator[None]:
+    """Somebody whom the cluster asks about each pod of a namespace, and who takes none."""
+
+    def answer(request: Request) -> Reply:
+        review = json.loads(request.body)
+        status = {"message": words, "code": 403}
+        response = {"uid": review["request"]["uid"], "allowed": False, "status": status}
+        return as_json({"apiVersion": review["apiVersion"], "kind": review["kind"], "response": response})
+
+    rule = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]}
+    with serving(answer, keys) as served:
+        authority = base64.b64encode(keys.authority.read_bytes()).decode()
+        hook = {
+            "name": "pods.example.org",
+            "clientConfig": {"url": f"{served.url}/pods", "caBundle": authority},
+            "rules": [rule],
+            "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": namespace}},
+            "sideEffects": "None",
+            "admissionReviewVersions": ["v1"],
+        }
+        written = {
+            "apiVersion": "admissionregistration.k8s.io/v1",
+            "kind": "ValidatingWebhookConfiguration",
+            "metadata": {"name": namespace},
+            "webhooks": [hook],
+        }
+        kubectl("create", "-f", "-", stdin=json.dumps(written))
+        try:
+            eventually(lambda: words in refusal_of_a_pod(namespace), "a refusal")
+            yield
+        finally:
+            kubectl("delete", "validatingwebhookconfiguration", namespace)
 
 
 @contextmanager

@@ -32,9 +32,14 @@ class Cluster:
         self.streams: list[bytes] = []
         self.overlooked: Pod | None = None
         self.refusals: list[Exception] = []
+        self.made: dict[base.Address, None] = {}
+        self.pause = 0.0
+        """Seconds that it takes to make something."""
 
-    async def make(self, _attempt: Attempt, _boot_of: Callable[[str], str]) -> None:
+    async def make(self, attempt: Attempt, _boot_of: Callable[[str], str]) -> None:
+        await asyncio.sleep(self.pause)
         self.done.append("make")
+        self.made[attempt.address] = None
         if self.refusals:
             raise self.refusals.pop()
 
@@ -168,6 +173,35 @@ def test_what_started_and_ended_unseen_is_not_given_up_for_its_time(tmp_path: Pa
     stage.cluster.overlooked = a_pod(started=0, code=0, ended=2)
     stage.cluster.refusals = [Unreachable("nobody is there") for _ in range(5)]
     asyncio.run(stage.play(scene))
+
+
+def test_the_time_of_the_cluster_does_not_run_while_nobody_has_come_to_an_attempt(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def scene(stage: Scene, attempt: Attempt) -> None:
+        del attempt
+        plan = plan_of(stage.document)
+        others = [stage.runner.take_up(order(plan, job=f"job{n}"), is_new=True) for n in range(3)]
+        await stage.until(lambda: all(each.address in stage.cluster.made for each in others))
+
+    monkeypatch.setattr(runner, "WORKERS", 1)
+    stage = Scene(tmp_path, limits=Limits(bind=0.4))
+    stage.cluster.pause = 0.3
+    asyncio.run(stage.play(scene))
+
+
+def test_what_is_new_comes_before_what_is_taken_up_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def scene(stage: Scene, attempt: Attempt) -> None:
+        plan = plan_of(stage.document)
+        old = [stage.runner.take_up(order(plan, job=f"old{n}"), is_new=False) for n in range(3)]
+        new = stage.runner.take_up(order(plan, job="new"), is_new=True)
+        await stage.until(lambda: len(stage.cluster.made) == 5)
+        assert list(stage.cluster.made) == [each.address for each in (new, attempt, *old)]
+
+    monkeypatch.setattr(runner, "WORKERS", 1)
+    asyncio.run(Scene(tmp_path).play(scene))
 
 
 def test_what_ended_in_time_was_in_time_whenever_it_is_seen(tmp_path: Path) -> None:

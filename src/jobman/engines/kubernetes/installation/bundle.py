@@ -69,15 +69,16 @@ def kustomization(names: list[str]) -> str:
 
 
 def containerfile() -> str:
-    """How the image of the server is made. It needs no file beside it, and nothing in it runs as root."""
+    """How the image of the server is made of a checkout. Nothing in it runs as root."""
     user = server.USER
     return f"""\
-# The image of `jobman server`: podman build -t jobman:{__version__} -f {CONTAINERFILE} .
-# Another source, such as a wheel at an address of your own: --build-arg JOBMAN="jobman[...] @ https://…"
+# The image of `jobman server`, in a checkout: podman build -t jobman:{__version__} -f {CONTAINERFILE} .
+# It has the jobman of that checkout, and not what a package index has under the name.
 FROM python:3.12-slim
 
-ARG JOBMAN="jobman[postgres,kubernetes]=={__version__}"
-RUN pip install --no-cache-dir --root-user-action=ignore "$JOBMAN" \\
+COPY pyproject.toml README.md LICENSE /source/
+COPY src /source/src
+RUN pip install --no-cache-dir --root-user-action=ignore "/source[postgres,kubernetes]" \\
  && groupadd --gid {user} jobman \\
  && useradd --uid {user} --gid {user} --home-dir {server.HOME} --create-home --shell /usr/sbin/nologin jobman
 

@@ -116,7 +116,8 @@ def _probe(site: Site) -> dict[str, Any]:
 
 
 def _from_pod(name: str, path: str) -> dict[str, Any]:
-    return {"name": name, "valueFrom": {"fieldRef": {"fieldPath": path}}}
+    # With its version, as the cluster fills it in: who applies it in another way changes nothing then.
+    return {"name": name, "valueFrom": {"fieldRef": {"apiVersion": "v1", "fieldPath": path}}}
 
 
 def _mounts(site: Site) -> list[dict[str, Any]]:

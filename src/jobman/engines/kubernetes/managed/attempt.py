@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from math import inf
 from pathlib import Path
 
 from jobman.engines import base
@@ -30,8 +31,8 @@ class Attempt:
         self.released = order.has_begun
         self.born = since if is_new else 0.0
         """No moment of it is earlier; that of one which is taken up again nobody remembers."""
-        self.patience = since
-        """Since when it waits for the cluster to do its part."""
+        self.patience = inf
+        """Since when it waits for the cluster to do its part; not before anybody has come to it."""
         self.extra = order.extra
         self.trials = 0
         """How often in a row the cluster could not be asked."""

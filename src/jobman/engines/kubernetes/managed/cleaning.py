@@ -16,13 +16,13 @@ from jobman.engines.kubernetes.endings import is_over
 from jobman.engines.kubernetes.errors import Conflict, NotFound
 from jobman.engines.kubernetes.kinds import CONFIG_MAPS, JOBS, NETWORK_POLICIES, PODS, SERVICES, Kind
 from jobman.engines.kubernetes.managed.names import FINALIZER, JOB, SERVICE
-from jobman.engines.kubernetes.objects import Job, Kept, Pod
+from jobman.engines.kubernetes.objects import Kept, Pod
 
 SHARED: tuple[Kind[Any], ...] = (SERVICES, NETWORK_POLICIES, CONFIG_MAPS)
 """Kinds of objects that belong to a whole job."""
 
 
-async def remove_attempt(api: Api, job: Job | None, pods: Iterable[Pod]) -> None:
+async def remove_attempt(api: Api, job: Kept | None, pods: Iterable[Pod]) -> None:
     """Take an attempt off the cluster, whether it has ended or not."""
     for pod in pods:
         if not is_over(pod):

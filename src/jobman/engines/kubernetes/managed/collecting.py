@@ -72,16 +72,23 @@ class Collector:
         self._pod = pod
         self._container = container
         self._noted = path.with_name(path.name + ".since")
-        self._position = _read(self._noted)
+        self._position = Position()
         self._unnoted = 0
         self._is_heard = False
         """Whether anything came of the last trial."""
 
     def prepare(self) -> None:
         """Make the file, or cut off what is not certain."""
-        self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with self.path.open("ab") as file:
-            self._cut(file)
+        try:
+            size = self.path.stat().st_size
+        except OSError:
+            self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            self.path.touch()
+            return
+        if size:
+            self._position = _read(self._noted)
+            with self.path.open("ab") as file:
+                self._cut(file)
 
     def _cut(self, file: BinaryIO) -> None:
         if file.seek(0, os.SEEK_END) < self._position.size:

@@ -99,8 +99,6 @@ class _Compiler:
 
     def _job(self, pods: list[Written]) -> Written:
         """An Indexed Job that the cluster's own controller leaves alone."""
-        first = pods[0]["spec"]
-        template = {name: value for name, value in first.items() if name not in _OF_ONE_COPY}
         spec = {
             "managedBy": names.CONTROLLER,
             "completionMode": "Indexed",
@@ -110,7 +108,7 @@ class _Compiler:
             # Known beforehand, unlike the one that the cluster would make.
             "manualSelector": True,
             "selector": {"matchLabels": {names.JOB_NAME: self._name}},
-            "template": {"metadata": {"labels": self._labels}, "spec": template},
+            "template": {"metadata": {"labels": self._labels}, "spec": _outline(pods[0]["spec"])},
         }
         metadata = self._metadata(self._name, finalizers=[names.FINALIZER])
         metadata["annotations"] |= {
@@ -264,7 +262,18 @@ class _Compiler:
         return {**metadata, "finalizers": finalizers} if finalizers else metadata
 
 
-_OF_ONE_COPY = ("hostname", "schedulingGates", "affinity")
+def _outline(spec: Written) -> Written:
+    """What a Job shows of pods that it does not make itself: enough to know them by."""
+    known = ("name", "image", "command", "args")
+    amounts = ("requests", "limits")
+    containers = [
+        {
+            **{key: each[key] for key in known if key in each},
+            "resources": {key: found for key in amounts if (found := each.get("resources", {}).get(key))},
+        }
+        for each in spec["containers"]
+    ]
+    return {"restartPolicy": spec["restartPolicy"], "containers": containers}
 
 
 def _prolonged(order: Order) -> Unit:

@@ -23,15 +23,16 @@ from jobman.engines import base
 from jobman.engines.entering import Entry, Passage
 from jobman.engines.kubernetes.api import Api
 from jobman.engines.kubernetes.errors import KubernetesError
-from jobman.engines.kubernetes.kinds import JOBS, NETWORK_POLICIES, PODS, SERVICES
+from jobman.engines.kubernetes.kinds import NETWORK_POLICIES, OWNERS, PODS, SERVICES
 from jobman.engines.kubernetes.managed import cleaning, features, names
+from jobman.engines.kubernetes.managed.connecting import Connector
 from jobman.engines.kubernetes.managed.course import Stop
 from jobman.engines.kubernetes.managed.mirror import Mirror, Place, place_of
 from jobman.engines.kubernetes.managed.releasing import Releaser
 from jobman.engines.kubernetes.managed.runner import Limits, Runner
 from jobman.engines.kubernetes.managed.survey import Survey
 from jobman.engines.kubernetes.managed.target import ManagedTarget
-from jobman.engines.kubernetes.objects import Job, Kept, Pod
+from jobman.engines.kubernetes.objects import Kept, Pod
 from jobman.engines.kubernetes.streams import enter_pod, pod_of
 from jobman.plan.model import Plan, Unit
 from jobman.plan.nodes import ClusterNode
@@ -56,14 +57,14 @@ class ManagedEngine:
         self._runner = Runner(api, self._releaser, self._folder, survey, limits or Limits())
         self._live: set[str] = set()
         """Jobs of which something was launched, and which are not over."""
-        self._connected: set[str] = set()
+        self._connector = Connector(self._runner, self._releaser)
         self._has_recovered = False
         self._report: Callable[[base.News], None] = lambda _news: None
         self._by_attempt: dict[str, set[Place]] = {}
         """Where the pods of our Jobs are, by the name of the Job."""
         ours = f"{names.SERVICE}={target.service}"
         self._pods = Mirror(api, PODS, self._pod_changed)
-        self._jobs = Mirror(api, JOBS, self._job_changed, namespace=target.namespace, labels=ours)
+        self._jobs = Mirror(api, OWNERS, self._job_changed, namespace=target.namespace, labels=ours)
         self._shared = [
             Mirror(api, kind, self._shared_changed, namespace=target.namespace, labels=ours)
             for kind in (SERVICES, NETWORK_POLICIES)
@@ -184,19 +185,11 @@ class ManagedEngine:
 
     async def connect(self, job: str, partners: Sequence[str]) -> None:
         """Relabel what runs of a job; what is launched later says itself whom it is connected with."""
+        if self._connector.want(job, partners):
+            self._relabel(job)
 
-        (self._connected.add if partners else self._connected.discard)(job)
-
-        async def relabel() -> None:
-            attempt = next(iter(self._runner.of_job(job)), None)
-            if attempt is not None and partners:
-                await self._releaser.ensure_shared(attempt.order, connected=True)
-            for pod in [pod for each in self._runner.of_job(job) for pod in each.pods.values()]:
-                changes = names.relabelled(pod.metadata.labels, partners)
-                if changes:
-                    await self._releaser.relabel(pod, changes)
-
-        self._insist(f"connecting {job}", relabel)
+    def _relabel(self, job: str) -> None:
+        self._insist(f"connecting {job}", lambda: self._connector.relabel(job))
 
     async def drain(self, node: str, *, drained: bool) -> None:
         self._insist(f"draining {node}", lambda: self._survey.drain(node, drained=drained))
@@ -209,7 +202,7 @@ class ManagedEngine:
 
     async def finish(self, job: str) -> None:
         self._live.discard(job)
-        self._connected.discard(job)
+        self._connector.forget(job)
         self._releaser.forget(job)
         self._remove_shared(job)
 
@@ -284,6 +277,8 @@ class ManagedEngine:
             attempt = self._runner.named(_attempt_of(pod))
             if attempt is None and before is None:
                 self._remove_stray(_attempt_of(pod))
+            elif attempt is not None and not self._connector.suits(attempt.order.job, pod):
+                self._relabel(attempt.order.job)
         self._survey.pod_changed(before, now, is_ours=attempt is not None)
         if attempt is not None and not attempt.is_over:
             copy = pod.metadata.labels.get(names.COPY, "")
@@ -297,7 +292,7 @@ class ManagedEngine:
         if not places:
             del self._by_attempt[name]
 
-    def _job_changed(self, before: Job | None, now: Job | None) -> None:
+    def _job_changed(self, before: Kept | None, now: Kept | None) -> None:
         job = now or before
         assert job is not None
         attempt = self._runner.named(job.metadata.name)
@@ -320,7 +315,7 @@ class ManagedEngine:
     async def _mend(self, job: str) -> None:
         attempt = next(iter(self._runner.of_job(job)), None)
         if attempt is not None:
-            await self._releaser.ensure_shared(attempt.order, connected=job in self._connected)
+            await self._releaser.ensure_shared(attempt.order, connected=self._connector.is_connected(job))
 
 
 def _attempt_of(pod: Pod) -> str:

@@ -17,6 +17,8 @@ T = TypeVar("T", bound=Kept)
 Place = tuple[str, str]
 """Namespace and name."""
 _PAUSE, _LONGEST_PAUSE = 0.5, 10.0
+_PAGE = 2500
+"""Objects of a part of a list: each part costs a round, and the whole at once much memory."""
 
 
 class Mirror(Generic[T]):
@@ -45,7 +47,7 @@ class Mirror(Generic[T]):
 
     async def fill(self) -> None:
         """List what there is, and tell what differs from what was known."""
-        found = await self._api.list(self._kind, self._namespace, labels=self._labels)
+        found = await self._api.list(self._kind, self._namespace, labels=self._labels, limit=_PAGE)
         fresh = {place_of(item): item for item in found.items}
         for place in [place for place in self.items if place not in fresh]:
             self._changed(self.items.pop(place), None)

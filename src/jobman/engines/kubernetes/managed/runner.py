@@ -11,6 +11,8 @@ import logging
 import time
 from collections import defaultdict
 from collections.abc import Callable, Collection, Coroutine, Iterator
+from itertools import count
+from math import inf
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -89,7 +91,9 @@ class Runner:
         self._limits = limits
         self._by_name: dict[str, Attempt] = {}
         self._by_job: defaultdict[str, dict[base.Address, Attempt]] = defaultdict(dict)
-        self._dirty: asyncio.Queue[Attempt] = asyncio.Queue()
+        self._dirty: asyncio.PriorityQueue[tuple[bool, int, Attempt]] = asyncio.PriorityQueue()
+        self._entries = count()
+        """Numbers for those who wait to be looked at, so that they are served in their order."""
         self._marked: set[base.Address] = set()
         self._busy: set[base.Address] = set()
         self._tasks: set[asyncio.Task[Any]] = set()
@@ -177,13 +181,18 @@ class Runner:
         if attempt.address not in self._marked:
             self._marked.add(attempt.address)
             if attempt.address not in self._busy:
-                self._dirty.put_nowait(attempt)
+                self._enqueue(attempt)
+
+    def _enqueue(self, attempt: Attempt) -> None:
+        # After a restart there are thousands that mostly go on as they did: what is new comes before them.
+        is_old = attempt.is_tried and attempt.patience == inf
+        self._dirty.put_nowait((is_old, next(self._entries), attempt))
 
     # -- steps -----------------------------------------------------------------------------------------
 
     async def _work(self) -> None:
         while True:
-            attempt = await self._dirty.get()
+            _, _, attempt = await self._dirty.get()
             self._marked.discard(attempt.address)
             if attempt.is_over:
                 continue
@@ -196,9 +205,11 @@ class Runner:
             finally:
                 self._busy.discard(attempt.address)
                 if attempt.address in self._marked:
-                    self._dirty.put_nowait(attempt)
+                    self._enqueue(attempt)
+            await asyncio.sleep(0)  # where there are thousands to look at, others have their turns meanwhile
 
     async def _advance(self, attempt: Attempt) -> None:
+        attempt.patience = min(attempt.patience, time.time())
         self._tell(attempt)
         step = Step.WAIT
         try:
