@@ -1,4 +1,4 @@
-"""Writes an image of the static busybox alone as an OCI archive: `image.py BUSYBOX NAME ARCHIVE`."""
+"""Writes an image of the static busybox as an OCI archive: `image.py BUSYBOX NAME ARCHIVE [PROGRAM…]`."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from pathlib import Path
 _TYPE = "application/vnd.oci.image."
 
 
-def write(busybox: Path, name: str, archive: Path) -> None:
-    """One layer with one program under its many names."""
+def write(busybox: Path, name: str, archive: Path, programs: Sequence[Path] = ()) -> None:
+    """One layer with one program under its many names, and with others that are static, too."""
     config = {"Cmd": ["sleep", "2147483647"], "Env": ["PATH=/bin"]}
-    write_archive(archive, name, [_layer(busybox)], config)
+    write_archive(archive, name, [_layer(busybox, programs)], config)
 
 
 def write_archive(archive: Path, name: str, layers: Sequence[bytes], started: Mapping[str, object]) -> None:
@@ -45,7 +45,7 @@ def write_archive(archive: Path, name: str, layers: Sequence[bytes], started: Ma
             _add(tar, f"blobs/sha256/{_digest(blob).partition(':')[2]}", blob)
 
 
-def _layer(busybox: Path) -> bytes:
+def _layer(busybox: Path, programs: Sequence[Path]) -> bytes:
     buffer = io.BytesIO()
     applets = subprocess.run([busybox, "--list"], check=True, capture_output=True, text=True).stdout.split()
     with tarfile.open(fileobj=buffer, mode="w") as tar:
@@ -54,6 +54,8 @@ def _layer(busybox: Path) -> bytes:
             entry.type, entry.mode = tarfile.DIRTYPE, mode
             tar.addfile(entry)
         _add(tar, "bin/busybox", busybox.read_bytes(), 0o755)
+        for program in programs:
+            _add(tar, f"bin/{program.name}", program.read_bytes(), 0o755)
         for applet in applets:
             if applet != "busybox":
                 entry = tarfile.TarInfo(f"bin/{applet}")
@@ -79,4 +81,4 @@ def _described(blob: bytes, kind: str) -> dict[str, object]:
 
 
 if __name__ == "__main__":
-    write(Path(sys.argv[1]), sys.argv[2], Path(sys.argv[3]))
+    write(Path(sys.argv[1]), sys.argv[2], Path(sys.argv[3]), [Path(each) for each in sys.argv[4:]])

@@ -5,7 +5,7 @@ import pytest
 from jobman.engines.kubernetes.site import of_site
 from jobman.engines.kubernetes.target import TOPOLOGY
 from jobman.settings import settings_from_text
-from jobman.settings.kubernetes import Cluster, cluster_of
+from jobman.settings.kubernetes import Cluster, LogKeeper, cluster_of
 from jobman.spec.problems import SpecError
 
 TEXT = """
@@ -16,6 +16,7 @@ kubernetes:
   namespace: team-blue
   gpu_resource: amd.com/gpu
   topology: {rack: example.org/rack, cell: example.org/cell}
+  keep_logs: {image: example.org/rclone:1}
 """
 
 
@@ -27,6 +28,7 @@ def test_the_section_says_where_jobs_go_and_what_things_are_called_there():
         namespace="team-blue",
         gpu_resource="amd.com/gpu",
         topology={"rack": "example.org/rack", "cell": "example.org/cell"},
+        keep_logs=LogKeeper(image="example.org/rclone:1", secret="jobman-logs"),
     )
 
 
@@ -49,6 +51,8 @@ def test_everything_that_is_compiled_follows_the_settings():
         ("JS201", "kubeconfig: relative/file"),
         ("JS201", "gpu_resource: gpu"),
         ("JS201", "topology: {rack: '-'}"),
+        ("JS201", "keep_logs: {secret: Not-A-Name}"),
+        ("JS101", "keep_logs: {key: a}"),
     ],
 )
 def test_what_a_cluster_would_not_take_is_told_with_its_place(code, line):

@@ -57,8 +57,8 @@ KeepLogs = Annotated[
     str | None,
     typer.Option(
         "--keep-logs",
-        metavar="PATH | claim:NAME[/PATH]",
-        help="On a cluster without a service: keep the output on a volume.",
+        metavar="PATH | claim:NAME[/PATH] | s3://BUCKET[/PATH]",
+        help="On a cluster without a service: keep the output on a volume or in a store.",
     ),
 ]
 WhatIf = Annotated[

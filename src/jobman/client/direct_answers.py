@@ -12,6 +12,7 @@ from jobman.engines.kubernetes.copies import Copy
 from jobman.engines.kubernetes.course import TaskAt
 from jobman.engines.kubernetes.engine import NodeUse
 from jobman.engines.kubernetes.found import FoundJob, ReplicaAt, replica_key
+from jobman.engines.kubernetes.keeper import KEEPER
 from jobman.engines.kubernetes.kept_logs import kept_logs
 from jobman.engines.kubernetes.milestones import Happening
 from jobman.engines.kubernetes.outputs import Line, Output
@@ -252,17 +253,18 @@ def event_answer(job: str, number: int, happened: Happening) -> answers.Event:
 
 
 def line_answer(job: FoundJob, line: Line) -> answers.LogLine:
-    """A line of a copy; of a step or helper the name says so."""
+    """A line of a copy; of a step or helper the name says so. The keeper writes no output of the job."""
     output = line.output
     key = output_key(job, output)
+    is_ours = output.container == KEEPER
     return answers.LogLine(
         at=line.seconds,
         replica=key if output.is_main else f"{key}:{output.container}",
         attempt=output.attempt + output.restart,
         copy=output.copy,
         node=output.node,
-        stream="note" if line.is_note else "stdout",
-        text=line.text,
+        stream="note" if line.is_note or is_ours else "stdout",
+        text=f"{KEEPER}: {line.text}" if is_ours else line.text,
     )
 
 

@@ -6,9 +6,11 @@ from collections.abc import Mapping
 from typing import Annotated, Any
 
 import msgspec
+from yaml.nodes import Node
 
 from jobman.spec.kinds import Flag, Items, Names, Text
 from jobman.spec.names import LABEL_KEY, LABEL_VALUE, NAME, WORD
+from jobman.spec.reading import Reading
 from jobman.spec.records import Element, Key, Of
 
 _FILE = Text("a file's path", r"~?/[^\0]{1,4095}", "it starts with `/` or `~/`")
@@ -20,6 +22,23 @@ _RESOURCE = Text(
     r"[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?/[A-Za-z0-9](?:[A-Za-z0-9._-]{0,61}[A-Za-z0-9])?",
     "`domain/name`, such as `nvidia.com/gpu`",
 )
+
+
+_IMAGE = Text("an image", r"[^\s\0]{1,1024}", "such as `rclone/rclone`")
+_OBJECT = Text(
+    "an object's name", r"[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?", "small letters, digits, `-` and `.`"
+)
+
+
+class KeepLogs(Element, frozen=True, kw_only=True):
+    noun = "`keep_logs`"
+    image: Annotated[str | None, Key(_IMAGE, "one with rclone and a shell")] = None
+    secret: Annotated[str | None, Key(_OBJECT, "the Secret with what the store asks for")] = None
+
+
+def _as_values(written: KeepLogs, _node: Node, _reading: Reading) -> dict[str, str]:
+    """Only what was given: the rest may come from another file."""
+    return dict(written.given)
 
 
 class Kubernetes(Element, frozen=True, kw_only=True):
@@ -41,9 +60,20 @@ class Kubernetes(Element, frozen=True, kw_only=True):
         Key(Items(LABEL_KEY, "a list of taints", unique=True), "taints of these that keep others away"),
     ] = ()
     job_sets: Annotated[bool, Key(Flag(), "whether graphs become JobSets where the cluster has them")] = True
+    keep_logs: Annotated[
+        dict[str, str], Key(Of(KeepLogs, _as_values), "who writes to an object store, and as whom")
+    ] = {}
 
 
 KUBERNETES = Of(Kubernetes)
+
+
+class LogKeeper(msgspec.Struct, frozen=True, kw_only=True):
+    """Who carries output to an object store."""
+
+    image: str = "rclone/rclone"
+    secret: str = "jobman-logs"
+    """Of the namespace; its entries are the keeper's environment, and nobody else's."""
 
 
 class Cluster(msgspec.Struct, frozen=True, kw_only=True):
@@ -57,6 +87,7 @@ class Cluster(msgspec.Struct, frozen=True, kw_only=True):
     nodes: dict[str, str] = {}
     tolerates: tuple[str, ...] = ()
     job_sets: bool = True
+    keep_logs: LogKeeper = LogKeeper()
 
 
 def cluster_of(values: Mapping[str, Any]) -> Cluster:

@@ -1,4 +1,4 @@
-"""Where the output of copies is kept: a cluster forgets what its pods wrote, a volume does not. Pure."""
+"""Where the output of copies is kept: a cluster forgets it; a volume or a store does not. Pure."""
 
 from __future__ import annotations
 
@@ -12,21 +12,32 @@ from jobman.engines.kubernetes import names
 
 LOGS = "/jobman/logs"
 """Where the volume is found in a pod."""
+VOLUME = "jobman-logs"
+END = f"{LOGS}/.end"
+"""Is there from when a copy has written its last line until all of it is in the store."""
 _CLAIM = "claim:"
+_STORE = "s3://"
 _SCHEME = re.compile(r"([a-z][a-z0-9+.-]*)://", re.IGNORECASE)
-_FORMS = "write `claim:NAME`, `claim:NAME/folder`, or the absolute path of a folder on the nodes"
+_BUCKET = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]")
+_FORMS = (
+    "write `claim:NAME`, `claim:NAME/folder`, `s3://BUCKET/folder`,"
+    " or the absolute path of a folder on the nodes"
+)
 
 
 class KeptLogs(msgspec.Struct, frozen=True, kw_only=True):
-    """A folder of a claim, or of the nodes."""
+    """A folder of a claim, of a bucket, or of the nodes."""
 
     text: str
     """As it was written."""
     claim: str = ""
+    bucket: str = ""
     path: str = ""
 
     @property
     def volume(self) -> dict[str, Any]:
+        if self.bucket:
+            return {"emptyDir": {}}
         if self.claim:
             return {"persistentVolumeClaim": {"claimName": self.claim}}
         return {"hostPath": {"path": self.path, "type": "DirectoryOrCreate"}}
@@ -38,16 +49,17 @@ class KeptLogs(msgspec.Struct, frozen=True, kw_only=True):
     def words(self, job: str) -> str:
         """Where somebody finds what a job wrote."""
         folder = posixpath.join(self.path, job)
+        if self.bucket:
+            return f"{_STORE}{self.bucket}/{folder}"
         return f"the folder {folder} of the claim {self.claim}" if self.claim else f"{folder} on its nodes"
 
 
 def kept_logs(text: str) -> KeptLogs:
     """What `--keep-logs` means; raises ValueError with a sentence and, behind a line's end, advice."""
+    if text.startswith(_STORE):
+        return _in_a_store(text)
     if scheme := _SCHEME.match(text):
-        raise ValueError(
-            f"output cannot be kept in {scheme[1]}:// directly: pods have no way there\n"
-            f"{_FORMS}; copy it on from there"
-        )
+        raise ValueError(f"output cannot be kept in {scheme[1]}://: nobody here writes there\n{_FORMS}")
     if text.startswith(_CLAIM):
         claim, _, path = text.removeprefix(_CLAIM).partition("/")
         path = posixpath.normpath(path) if path else ""
@@ -58,6 +70,14 @@ def kept_logs(text: str) -> KeptLogs:
     if not path.startswith("/") or path == "/" or ".." in text.split("/") or ":" in text:
         raise ValueError(f"'{text}' is no place to keep output\n{_FORMS}")
     return KeptLogs(text=text, path=path)
+
+
+def _in_a_store(text: str) -> KeptLogs:
+    bucket, _, path = text.removeprefix(_STORE).partition("/")
+    path = posixpath.normpath(path) if path else ""
+    if not _BUCKET.fullmatch(bucket) or path.startswith(("/", "..")) or not path.isprintable():
+        raise ValueError(f"'{text}' names no place in a bucket\n{_FORMS}")
+    return KeptLogs(text=text, bucket=bucket, path="" if path == "." else path)
 
 
 def log_base(job: str, unit: str) -> str:

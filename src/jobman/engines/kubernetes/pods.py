@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from math import ceil
 from typing import Any
 
@@ -12,12 +12,13 @@ from jobman.engines.kubernetes import names
 from jobman.engines.kubernetes.affinity import placement
 from jobman.engines.kubernetes.environment import calculated, environment, environment_from
 from jobman.engines.kubernetes.failures import Forgiven, forgiven
+from jobman.engines.kubernetes.keeper import keeper
 from jobman.engines.kubernetes.kept_logs import log_base
 from jobman.engines.kubernetes.objects import Written
 from jobman.engines.kubernetes.piece import Piece
 from jobman.engines.kubernetes.probes import probes
 from jobman.engines.kubernetes.resources import claim_name, requests
-from jobman.engines.kubernetes.security import container_security, pod_security
+from jobman.engines.kubernetes.security import container_security, helper_security, pod_security
 from jobman.engines.kubernetes.shell import Around, around, command
 from jobman.engines.kubernetes.target import Target
 from jobman.engines.kubernetes.volumes import Storage, inside, storage, workdir
@@ -102,14 +103,27 @@ def contents(piece: Piece, found: Storage) -> dict[str, Any]:
     spec.update(_runtime(unit))
     if context := pod_security(unit):
         spec["securityContext"] = context
-    if found.clones:
-        shared = _shared(piece)
-        spec["initContainers"] = [{**clone, **shared} for clone in found.clones]
+    if beside := [*_clones(piece, found), *_keepers(piece)]:
+        spec["initContainers"] = beside
     spec["containers"] = [_container(piece, found.mounts)]
     if piece.claims:
         spec["resourceClaims"] = [_claim(piece, device) for device in policies.devices]
     spec["volumes"] = found.volumes
     return spec
+
+
+def _clones(piece: Piece, found: Storage) -> Iterator[dict[str, Any]]:
+    shared = _shared(piece)
+    yield from ({**clone, **shared} for clone in found.clones)
+
+
+def _keepers(piece: Piece) -> Iterator[dict[str, Any]]:
+    """Who carries output to a store, where it is kept in one."""
+    target = piece.target
+    if target.keep_logs is not None and target.keep_logs.bucket:
+        image = prefixed(target.keeper.image, target)
+        made = keeper(target.keep_logs, target.job_id, image, target.keeper.secret)
+        yield {**made, "securityContext": helper_security(piece.unit)}
 
 
 def _identity(unit: Unit) -> dict[str, Any]:
@@ -151,8 +165,13 @@ def _container(piece: Piece, mounts: list[dict[str, Any]]) -> dict[str, Any]:
 
 def _around(piece: Piece) -> Around:
     """What the shell has to do; whoever numbers the attempts also starts each of them in a pod of its own."""
+    kept = piece.target.keep_logs
     wanted = around(piece.unit, calculated(piece), _forgiven(piece), _kept(piece))
-    return wanted if piece.attempt is None else msgspec.structs.replace(wanted, counts=False)
+    return msgspec.structs.replace(
+        wanted,
+        counts=wanted.counts and piece.attempt is None,
+        carried=kept is not None and bool(kept.bucket),
+    )
 
 
 def _forgiven(piece: Piece) -> tuple[Forgiven, ...]:

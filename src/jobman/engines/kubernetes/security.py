@@ -39,6 +39,16 @@ def container_security(unit: Unit) -> dict[str, Any]:
     return context
 
 
+def helper_security(unit: Unit) -> dict[str, Any]:
+    """Of a container that stands beside that of a task: the same person, without the rights it was given."""
+    context = container_security(unit)
+    context.pop("privileged", None)
+    context["allowPrivilegeEscalation"] = False
+    if dropped := context.pop("capabilities", {}).get("drop"):
+        context["capabilities"] = {"drop": dropped}
+    return context
+
+
 def pod_security(unit: Unit) -> dict[str, Any]:
     """What concerns all containers of a pod, and what they mount."""
     wanted = unit.policies.security

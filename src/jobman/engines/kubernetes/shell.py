@@ -16,6 +16,7 @@ import msgspec
 
 from jobman.engines.kubernetes.endings import BEFORE, IGNORED, LAUNCH, NOT_STARTED
 from jobman.engines.kubernetes.failures import Forgiven
+from jobman.engines.kubernetes.kept_logs import END
 from jobman.plan.model import Unit
 from jobman.spec.lifecycle import Hooks
 from jobman.spec.ranges import Span
@@ -35,14 +36,25 @@ _COUNT = """\
 starts="${JOBMAN_SCRATCH:-/tmp}/.jobman-starts"
 echo x >>"$starts" && export JOBMAN_ATTEMPT=$(wc -l <"$starts" | tr -d ' ')"""
 """Scratch space stays when a container is started again in its pod."""
+_PATIENCE = 60
+"""Seconds for which a copy that has ended waits until its output is in a store."""
 _LEAVE = """\
 leave() {
   exec >&- 2>&-
   (sleep 2; kill $tees) &
   wait $tees
-  exit "$1"
+%s  exit "$1"
 }"""
 """What was written last is still on its way; who holds a pipe open behind our back is not waited for."""
+_CARRIED = f"""\
+  left={_PATIENCE}
+  true >{END} || left=0
+  while [ "$left" -gt 0 ] && [ -e {END} ]; do
+    sleep 1
+    left=$((left - 1))
+  done
+"""
+"""Who carries the output away says that it is done by removing a file."""
 _FOUND = f"""\
 command -v "$1" >/dev/null 2>&1 || {{ echo "{NOT_STARTED}$1" >{_LAST_WORDS}; exit {LAUNCH}; }}"""
 """A command that is not there could not be started, also where a shell would have started it."""
@@ -66,6 +78,8 @@ class Around(msgspec.Struct, frozen=True, kw_only=True):
     stderr: str | None = None
     kept: str | None = None
     """The beginning of the name of a file that has all it writes; replica, rank and attempt follow."""
+    carried: bool = False
+    """Whether somebody carries that file to a store, and is waited for."""
     before: tuple[str, ...] = ()
     after: tuple[str, ...] = ()
     signal: str | None = None
@@ -182,7 +196,7 @@ def _copied(wanted: Around) -> Iterator[str]:
     ways = [*(['>"$pipe.out"'] if out else []), *(["2>&1" if err == out else '2>"$pipe.err"'] if err else [])]
     yield f"exec {' '.join(ways)}"
     yield 'rm -f "$pipe.out" "$pipe.err"'
-    yield _LEAVE
+    yield _LEAVE % (_CARRIED if wanted.carried else "")
 
 
 def _piped(stream: str, files: list[str], to: str) -> str:

@@ -16,6 +16,7 @@ def of_site(settings: Settings) -> dict[str, Any]:
         "default_image": site.default_image,
         "image_prefix": site.image_prefix,
         "topology": {**TOPOLOGY, **cluster.topology},
+        "keeper": cluster.keep_logs,
     }
     if cluster.gpu_resource is not None:
         found["gpu_resource"] = cluster.gpu_resource

@@ -10,6 +10,7 @@ import msgspec
 from jobman.engines.base import Refused
 from jobman.engines.kubernetes.kept_logs import KeptLogs
 from jobman.engines.kubernetes.objects import Written
+from jobman.settings.kubernetes import LogKeeper
 
 TOPOLOGY = {
     "node": "kubernetes.io/hostname",
@@ -47,6 +48,8 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
     """Which alternative of its shape a unit takes, where somebody has looked at the nodes."""
     keep_logs: KeptLogs | None = None
     """Where the output of copies is kept beside what the cluster remembers of it."""
+    keeper: LogKeeper = LogKeeper()
+    """Who carries it to an object store."""
     driven: bool = False
     """Whether somebody starts and stops each Job in turn, and decides what follows a failure."""
 

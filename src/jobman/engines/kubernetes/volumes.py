@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from jobman.engines.kubernetes import names
-from jobman.engines.kubernetes.kept_logs import LOGS
+from jobman.engines.kubernetes.kept_logs import LOGS, VOLUME
 from jobman.engines.kubernetes.target import StagedFile, Target
 from jobman.plan.model import Unit
 from jobman.spec.access import Secret
@@ -75,7 +75,7 @@ def storage(unit: Unit, files: str | None, target: Target) -> Storage:
     if files is not None:
         _add_files(found, files, files_of(unit, target))
     if (kept := target.keep_logs) is not None:
-        found.add("jobman-logs", kept.volume, LOGS, **kept.mount)
+        found.add(VOLUME, kept.volume, LOGS, **kept.mount)
     return found
 
 

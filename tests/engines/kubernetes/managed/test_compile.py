@@ -252,6 +252,12 @@ def test_taints_that_guard_the_pool_are_tolerated():
     assert found.pods[0]["spec"]["tolerations"] == [taint]
 
 
+def test_only_a_gang_comes_to_a_node_that_was_closed_since_it_was_released():
+    closed = {"key": "node.kubernetes.io/unschedulable", "operator": "Exists", "effect": "NoSchedule"}
+    assert "tolerations" not in pod(task())
+    assert [each["spec"]["tolerations"] for each in release(task(shape=GANG)).pods] == [[closed]] * 4
+
+
 def test_what_a_document_says_verbatim_is_laid_over_the_pod():
     spec = pod(task("attributes: {flags: {kubernetes: {dnsPolicy: Default}}}"))
     assert spec["dnsPolicy"] == "Default"

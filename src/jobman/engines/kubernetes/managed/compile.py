@@ -45,6 +45,7 @@ __all__ = [
 
 SHARED_MEMORY = "/dev/shm"
 _PER_CORE = 1000
+_CLOSED = {"key": "node.kubernetes.io/unschedulable", "operator": "Exists", "effect": "NoSchedule"}
 
 
 class Release(msgspec.Struct, frozen=True, kw_only=True):
@@ -156,8 +157,8 @@ class _Compiler:
             # What a runtime gives by itself is 64 MiB; so it is as large as the memory of the copy.
             found.add("jobman-shm", {"emptyDir": {"medium": "Memory"}}, SHARED_MEMORY)
         spec = contents(piece, found)
-        if self._target.tolerations:
-            spec["tolerations"] = [dict(each) for each in self._target.tolerations]
+        if tolerations := self._tolerations:
+            spec["tolerations"] = tolerations
         spec = {**self._place(copy, slot), **displaced(spec, self._unit.flags.kubernetes or {})}
         index = {names.COPY: str(copy), names.INDEX: str(copy)}
         metadata = self._metadata(names.pod_name(self._name, copy), index, [names.FINALIZER])
@@ -166,12 +167,22 @@ class _Compiler:
             metadata["labels"][names.FLAVOR] = direct_names.label_value(part.flavor.name)
         return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
 
+    @property
+    def _is_gang(self) -> bool:
+        return len(self._slots) > 1
+
+    @property
+    def _tolerations(self) -> list[dict[str, Any]]:
+        """A gang that was released has started, although a node of it is closed before all are there."""
+        closed = [_CLOSED] if self._is_gang else []
+        return [dict(each) for each in (*self._target.tolerations, *closed)]
+
     def _place(self, copy: int, slot: Slot) -> dict[str, Any]:
         """What belongs to this copy alone, and to nobody else to say."""
         node = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [slot.node]}]}
         required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [node]}}
         # One that is alone starts when it is there: nobody has to be waited for.
-        gates = {"schedulingGates": [{"name": names.GATE}]} if len(self._slots) > 1 else {}
+        gates = {"schedulingGates": [{"name": names.GATE}]} if self._is_gang else {}
         return {
             "restartPolicy": "Never",
             "hostname": names.host_label(self._order.key, copy),
