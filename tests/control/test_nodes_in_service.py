@@ -5,10 +5,12 @@ from datetime import UTC, datetime
 import msgspec
 import pytest
 
+from jobman.api import loads
 from jobman.control.administration import NewEntry
+from jobman.control.admission import Fitting
 from jobman.control.refusals import Refusal
 from jobman.engines.base import NodeSeen
-from jobman.plan.nodes import ClusterNode
+from jobman.plan.nodes import COPY, ClusterNode
 from tests.control.stage import NOON, Theatre, document
 
 HOUR = 3600.0
@@ -538,6 +540,14 @@ def test_what_copies_cost_beside_what_they_ask_for_is_planned(theatre):
             await stage.submit(document(4, 100))
 
     theatre.play(scene)
+
+
+@pytest.mark.parametrize(("slots", "fits"), [(6, True), (7, False)])
+def test_slots_cost_something_wherever_they_are(slots, fits):
+    shape = f"{{type: slot, count: {slots}, with: [{{type: core, count: 1}}]}}"
+    plan = loads(f"version: 1\ntasks: [{{name: a, command: x, resources: {shape}}}]\n").plan()
+    nodes = [ClusterNode(name=name, amounts={"core": 8, COPY: 3}) for name in ("n1", "n2")]
+    assert Fitting(nodes).fits_beside(plan.unit("a"), {COPY: 1}) == fits
 
 
 def connected(name, *names):

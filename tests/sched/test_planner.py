@@ -5,7 +5,7 @@ from math import inf
 import msgspec
 import pytest
 
-from jobman.plan.nodes import ClusterNode
+from jobman.plan.nodes import COPY, ClusterNode
 from jobman.sched.planner import Planner
 from jobman.sched.queues import Queue, QueueState
 from jobman.sched.requests import Placed, Request
@@ -131,6 +131,14 @@ def test_the_price_of_a_runtime_is_paid_by_each_piece():
     site.asks("a", cores(1, slots=4), overhead={"memory": 2})
     site.plan()
     assert site.placed["a"].places == ({"n1": 2, "n2": 2},)
+
+
+def test_a_node_takes_no_more_copies_than_it_may_though_it_has_cores_left():
+    site = Site([ClusterNode(name="n1", amounts={"core": 8, COPY: 2})])
+    for name in "abc":
+        site.asks(name, cores(1), overhead={COPY: 1})
+    site.plan()
+    assert sorted(site.starts) == ["a", "b"]
 
 
 def test_equal_shapes_with_other_runtimes_are_told_apart():

@@ -255,10 +255,14 @@ class Fitting:
 
 
 def _with_overhead(part: Part, overhead: Mapping[str, int]) -> Part:
-    beside = dict(part.beside)
+    """With what each of its pieces costs: slots that go wherever there is room are pieces themselves."""
+    is_slot = part.nodes is None and not part.beside
+    held = dict(part.each if is_slot else part.beside)
     for kind, units in overhead.items():
-        beside[kind] = beside.get(kind, 0) + to_amount(kind, units)
-    return msgspec.structs.replace(part, beside=beside, exclusive=part.is_whole)
+        held[kind] = held.get(kind, 0) + to_amount(kind, units)
+    return msgspec.structs.replace(
+        part, exclusive=part.is_whole, **({"each": held} if is_slot else {"beside": held})
+    )
 
 
 NEVER = "never, even when everything is free: "

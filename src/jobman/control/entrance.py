@@ -12,7 +12,7 @@ from jobman.control.refusals import Refusal
 from jobman.control.store.records import JobRecord
 from jobman.control.switches import Switches
 from jobman.plan.model import Plan, Unit
-from jobman.plan.nodes import ClusterNode
+from jobman.plan.nodes import COPY, ClusterNode
 from jobman.plan.wording import describe_amounts, format_duration
 from jobman.sched.capacity import to_amount
 from jobman.sched.minimum import least_amounts
@@ -114,13 +114,14 @@ class Entrance:
         if not request.overhead or request.reservation:
             return
         if not self._reach(request.queue).fits_beside(unit, request.overhead):
-            more = describe_amounts(
-                {kind: to_amount(kind, units) for kind, units in request.overhead.items()}
+            costs = {kind: units for kind, units in request.overhead.items() if kind != COPY}
+            more = describe_amounts({kind: to_amount(kind, units) for kind, units in costs.items()})
+            why = (
+                f"no node has room for it beside the {more} that running it costs"
+                if more
+                else "no node takes so many copies at one time"
             )
-            words = (
-                f"{unit.id} can never start: no node has room for it beside the {more} that running it costs."
-            )
-            raise Refusal("does-not-fit", words, _LESS)
+            raise Refusal("does-not-fit", f"{unit.id} can never start: {why}.", _LESS)
 
     def _refuse_beyond_share(self, unit: Unit, request: Request) -> None:
         """What needs more than its queue may use at one time would wait for ever."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from jobman.control import answers
 from jobman.control.floor import Floor
 from jobman.control.live import LiveJob
@@ -9,8 +11,10 @@ from jobman.control.store.records import StateRecord
 from jobman.control.switches import Switches
 from jobman.control.time_limits import FAR
 from jobman.plan.model import Plan
+from jobman.plan.nodes import COPY
 from jobman.plan.wording import format_duration
 from jobman.sched.requests import Promise, Request
+from jobman.spec.shapes import Amount
 
 
 def nodes(floor: Floor, switches: Switches) -> list[answers.Node]:
@@ -27,15 +31,21 @@ def nodes(floor: Floor, switches: Switches) -> list[answers.Node]:
             name=node.name,
             state=floor.ground.condition(node.name).state,
             reason=_reason(floor, node.name, switches.node(node.name)),
-            amounts=dict(node.amounts),
-            used={kind: amount - free[node.name].get(kind, 0) for kind, amount in node.amounts.items()},
-            foreign=dict(floor.ground.foreign(node.name)),
+            amounts=_shown(node.amounts),
+            used=_shown(
+                {kind: amount - free[node.name].get(kind, 0) for kind, amount in node.amounts.items()}
+            ),
+            foreign=_shown(floor.ground.foreign(node.name)),
             facts=node.facts,
             labels=node.labels,
             jobs=sorted(jobs.get(node.name, ())),
         )
         for node in floor.nodes.values()
     ]
+
+
+def _shown(amounts: Mapping[str, Amount]) -> dict[str, Amount]:
+    return {kind: amount for kind, amount in amounts.items() if kind != COPY}
 
 
 def _reason(floor: Floor, name: str, record: StateRecord | None) -> str:

@@ -20,7 +20,10 @@ from jobman.spec.shapes import Amount
 from jobman.spec.source import read_source
 from jobman.spec.yaml import compose, is_null
 
-__all__ = ["ClusterNode", "expand_names", "in_all", "read_nodes"]
+__all__ = ["COPY", "ClusterNode", "expand_names", "in_all", "read_nodes"]
+
+COPY = "copy"
+"""Of this a node has as many as it takes copies at one time, whatever they ask for. Nobody asks for it."""
 
 
 class ClusterNode(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

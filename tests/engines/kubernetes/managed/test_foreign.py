@@ -10,6 +10,7 @@ from jobman.engines.kubernetes.managed.foreign import Foreign
 from jobman.engines.kubernetes.managed.nodes import Pool, kind_of
 from jobman.engines.kubernetes.needs import needs_of
 from jobman.engines.kubernetes.objects import Container, Meta, Pod, PodSpec, PodStatus, Resources
+from jobman.plan.nodes import COPY
 
 POOL = Pool()
 
@@ -40,7 +41,7 @@ def pod(
 def test_pods_of_others_are_counted_until_they_have_ended():
     found = counting()
     assert found.put(pod(), is_ours=False) == {"n1"}
-    assert found.of("n1") == {"core": Fraction(1, 10), "memory": 2**30}
+    assert found.of("n1") == {"core": Fraction(1, 10), "memory": 2**30, COPY: 1}
     assert found.put(pod(), is_ours=False) == set()
     assert found.put(pod(phase="Succeeded"), is_ours=False) == {"n1"}
     assert found.of("n1") == {}
@@ -88,7 +89,7 @@ def test_what_the_language_does_not_count_is_left_out():
         containers=[Container(name="a", resources=Resources(limits={"hugepages-2Mi": "2Mi", "x.io/y": "1"}))],
     )
     found.put(Pod(metadata=Meta(name="p", namespace="a"), spec=spec), is_ours=False)
-    assert found.of("n1") == {"x.io/y": 1}
+    assert found.of("n1") == {"x.io/y": 1, COPY: 1}
 
 
 happenings = some.lists(

@@ -9,6 +9,7 @@ from hypothesis import strategies as some
 
 from jobman.engines.kubernetes.managed.nodes import Pool, described, due_of, grown, seen, state_of, taken
 from jobman.engines.kubernetes.objects import Condition, Meta, Node, NodeInfo, NodeSpec, NodeStatus, Taint
+from jobman.plan.nodes import COPY
 
 NOW = 1_800_000_000.0
 POOL = Pool(topology={"node": "kubernetes.io/hostname", "rack": "site/rack"})
@@ -53,6 +54,7 @@ def test_amounts_have_the_names_of_the_language_and_cores_are_whole():
         "storage": 10**10,
         "gpu": 2,
         "example.com/fpga": 1,
+        COPY: 110,
     }
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from fractions import Fraction
 
 from jobman.engines.kubernetes.endings import is_over
+from jobman.engines.kubernetes.managed.nodes import PODS
 from jobman.engines.kubernetes.needs import needs_of
 from jobman.engines.kubernetes.objects import Pod
 from jobman.engines.kubernetes.quantities import Amounts
@@ -26,7 +27,7 @@ class Foreign:
         node = pod.spec.node_name
         wanted: tuple[str, Amounts] | None = None
         if node and not is_ours and not is_over(pod):
-            wanted = node, needs_of(pod)
+            wanted = node, {**needs_of(pod), PODS: Fraction(1)}
         return self._change((pod.metadata.namespace, pod.metadata.name), wanted)
 
     def drop(self, pod: Pod) -> set[str]:

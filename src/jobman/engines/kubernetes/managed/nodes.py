@@ -11,10 +11,12 @@ import msgspec
 from jobman.engines.base import NodeSeen, NodeState
 from jobman.engines.kubernetes.objects import Condition, Node, Taint
 from jobman.engines.kubernetes.quantities import parse_quantity
-from jobman.plan.nodes import ClusterNode
+from jobman.plan.nodes import COPY, ClusterNode
 from jobman.spec.shapes import Amount
 
-KINDS = {"cpu": "core", "memory": "memory", "ephemeral-storage": "storage"}
+PODS = "pods"
+"""Of which a node takes only so many."""
+KINDS = {"cpu": "core", "memory": "memory", "ephemeral-storage": "storage", PODS: COPY}
 """What the language calls the resources that every node has."""
 DRAINED = "jobman.io/drained"
 """Says that a node was closed by us, so that we open no node that somebody else closed."""
@@ -24,7 +26,7 @@ _CLOSING = ("NoSchedule", "NoExecute")
 _OF_THE_STATE = tuple(f"node.kubernetes.io/{each}" for each in ("not-ready", "unreachable", "unschedulable"))
 """Taints that follow from the state of a node, which is looked at itself."""
 _FAMILIES = {"amd64": "amd64", "x86_64": "amd64", "arm64": "arm64", "aarch64": "arm64"}
-_WITHOUT_NODES = ("pods", "attachable-volumes-", "hugepages-")
+_WITHOUT_NODES = ("attachable-volumes-", "hugepages-")
 
 
 class Pool(msgspec.Struct, frozen=True, kw_only=True):

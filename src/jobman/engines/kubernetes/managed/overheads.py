@@ -1,18 +1,19 @@
-"""What the runtime of a copy costs its node beside the copy itself, such as a machine around it. Pure."""
+"""What a copy costs its node beside what it asks for: a pod, and what its runtime does. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from math import ceil
 
+from jobman.engines.kubernetes.managed.nodes import KINDS
 from jobman.engines.kubernetes.quantities import parse_quantity
 from jobman.plan.model import Plan, Unit
+from jobman.plan.nodes import COPY
 from jobman.plan.satisfy import piece_of
 from jobman.spec.shapes import Part
 
 RuntimeClasses = Mapping[str, Mapping[str, str | int | float]]
 """From the name of a runtime class to the fixed overhead of its pods, as the cluster writes it."""
-_KINDS = {"cpu": "core", "memory": "memory", "ephemeral-storage": "storage"}
 _PER_CORE = 1000
 
 
@@ -29,15 +30,26 @@ def overhead(classes: RuntimeClasses, plan: Plan, unit: Unit) -> dict[str, int]:
     for task in _tasks(plan, unit):
         for kind, amount in _of_a_copy(classes, task).items():
             found[kind] = found.get(kind, 0) + amount * ceil(_most_on_a_node(unit, task) / slots)
+    if COPY in found:
+        found[COPY] = min(found[COPY], _most_at_once(unit))
     return found
+
+
+def _most_at_once(group: Unit) -> int:
+    """How many copies run in a slot of a group at one time: one on each core, and one that asks for none.
+
+    Of a node that it has to itself nobody else wants any.
+    """
+    parts = [part for parts in group.alternatives for part in parts]
+    return 1 + max((ceil(part.each.get("core", 0) + part.beside.get("core", 0)) for part in parts), default=0)
 
 
 def _of_a_copy(classes: RuntimeClasses, unit: Unit) -> dict[str, int]:
     runtime = unit.policies.runtime
     fixed = classes.get(runtime.class_, {}) if runtime is not None and runtime.class_ else {}
-    found = {}
+    found = {COPY: 1}
     for name, quantity in fixed.items():
-        kind = _KINDS.get(name, name)
+        kind = KINDS.get(name, name)
         amount = parse_quantity(quantity)
         found[kind] = ceil(amount * _PER_CORE if kind == "core" else amount)
     return {kind: amount for kind, amount in found.items() if amount}

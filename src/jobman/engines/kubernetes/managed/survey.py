@@ -164,13 +164,13 @@ class Survey:
         return ""
 
     def overhead(self, plan: Plan, unit: Unit) -> Mapping[str, int]:
-        """What the runtime of each copy costs its node."""
+        """What each copy costs its node: a pod, and what its runtime does."""
         classes = {
             name: each.overhead.pod_fixed
             for (_, name), each in self._runtimes.items.items()
             if each.overhead is not None
         }
-        return overhead(classes, plan, unit) if classes else {}
+        return overhead(classes, plan, unit)
 
     # -- maintenance ---------------------------------------------------------------------------------
 
