@@ -14,8 +14,8 @@ from lab.components import Component, State, discover, state
 PROPERTY = "component"
 _LATE_AT_TIMES = frozenset(("kubernetes",))
 """Many processes on one busy machine: a test on them has a second try, which the report counts."""
-_FOR_ANY_CLUSTER = ("tests/engines/kubernetes/", "tests/client/")
-_FOR_THE_LAB = ("tests/engines/kubernetes/managed/", "tests/client/driving/")
+OWN_CLUSTER = "JOBMAN_LAB_OWN_CLUSTER"
+"""What the lab says of a cluster that is somebody's own, in the place of the lab's."""
 
 
 class Components:
@@ -26,6 +26,7 @@ class Components:
         self._states: dict[str, State] = {}
         self._ran: Counter[str] = Counter()
         self._skipped: dict[str, Counter[str]] = {}
+        self._own_clusters: dict[str, str] = {}
 
     def state(self, component: Component) -> State:
         if component.name not in self._states:
@@ -53,12 +54,16 @@ class Components:
             here = self.state(self.known[name])
             if not here.ready:
                 pytest.skip(here.reason)
-            if name == "kubernetes" and is_own_cluster() and not _is_for_any_cluster(item):
-                pytest.skip("it needs the cluster of the lab, and not one of your own")
             os.environ.update(here.environment)
+            if (own := here.environment.get(OWN_CLUSTER)) is not None:
+                item.user_properties.append((_own_cluster_of(name), own))
+                _skip_if_only_for_the_lab(item)
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        told = dict(report.user_properties)
         for name in (str(value) for key, value in report.user_properties if key == PROPERTY):
+            if (own := told.get(_own_cluster_of(name))) is not None:
+                self._own_clusters[name] = f" on {own}"
             if _ran(report):
                 self._ran[name] += 1
             elif report.skipped:
@@ -83,23 +88,23 @@ class Components:
     def _outcome(self, component: Component) -> str:
         ran, skipped = self._ran[component.name], self._skipped.get(component.name, Counter())
         reasons = "; ".join(skipped)
+        where = self._own_clusters.get(component.name, "")
         if ran and skipped:
-            return f"ran ({_tests(ran)}), and {_tests(skipped.total())} not run: {reasons}"
+            return f"ran ({_tests(ran)}){where}, and {_tests(skipped.total())} not run: {reasons}"
         if ran:
-            return f"ran ({_tests(ran)})"
+            return f"ran ({_tests(ran)}){where}"
         return f"not run: {reasons or self.state(component).reason or 'no selected test asks for it'}"
 
 
-def is_own_cluster() -> bool:
-    """Whether somebody wants the tests of clusters to be run on another than the lab's."""
-    return bool(os.environ.get("JOBMAN_TEST_KUBECONFIG")) or os.environ.get("JOBMAN_TEST_CLUSTER") == "own"
+def _own_cluster_of(component: str) -> str:
+    """The property of a test that says on which cluster it met its component, if that is somebody's own."""
+    return f"own cluster of {component}"
 
 
-def _is_for_any_cluster(item: pytest.Item) -> bool:
-    """Whether a test needs nothing but a namespace: no users, nodes or settings of the lab."""
-    place = item.nodeid.partition("::")[0]
-    is_there = place.startswith(_FOR_ANY_CLUSTER) and not place.startswith(_FOR_THE_LAB)
-    return is_there and item.get_closest_marker("lab") is None
+def _skip_if_only_for_the_lab(item: pytest.Item) -> None:
+    """A test needs nothing of a cluster but a namespace, unless it says what keeps it in the lab."""
+    if (mark := item.get_closest_marker("lab")) is not None:
+        pytest.skip(f"for the lab's cluster alone: {mark.args[0]}")
 
 
 def _ran(report: pytest.TestReport) -> bool:
@@ -121,5 +126,5 @@ def _tests(number: int) -> str:
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "component(name): needs this real component of lab/")
-    config.addinivalue_line("markers", "lab: needs the lab's own cluster, with its users and nodes")
+    config.addinivalue_line("markers", "lab(why): is for the lab's own cluster, and nobody else's")
     config.pluginmanager.register(Components(config.rootpath / "lab"), "components")

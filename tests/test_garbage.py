@@ -4,7 +4,7 @@ import gc
 
 import pytest
 
-from jobman.garbage import collector_paused
+from jobman.garbage import collector_paused, freeze, thaw
 
 
 def test_it_is_held_and_goes_on_afterwards():
@@ -25,6 +25,15 @@ def test_it_goes_on_after_a_fault():
     with pytest.raises(ValueError, match="fault"), collector_paused():
         raise ValueError("fault")
     assert gc.isenabled()
+
+
+def test_what_somebody_froze_stays_so():
+    freeze()
+    with collector_paused():
+        pass
+    assert gc.get_freeze_count()
+    thaw()
+    assert not gc.get_freeze_count()
 
 
 def test_what_was_made_meanwhile_is_not_young_any_more():

@@ -2,7 +2,9 @@
 
 import pytest
 
+from jobman.cli.calls import refused
 from jobman.cli.state import Chosen, aimed, typed
+from jobman.control.answers import Failure
 
 
 @pytest.mark.parametrize(
@@ -26,3 +28,15 @@ def test_a_command_about_jobs_names_the_engine_where_it_is_not_the_usual_one(tex
 def test_what_is_typed_is_aimed_already(monkeypatch):
     monkeypatch.setattr(Chosen, "engine", "kubernetes")
     assert aimed(typed("logs -f 0f3a")) == typed("logs -f 0f3a")
+
+
+def test_a_refusal_as_data_is_aimed_as_its_words_are(monkeypatch, capsys):
+    monkeypatch.setattr(Chosen, "engine", "kubernetes")
+    failure = Failure(
+        code="no-such-job", message="no job is called x", advice="jobman list shows all", exit=1
+    )
+    for form in ("json", "table"):
+        with pytest.raises(SystemExit):
+            refused(failure, form)
+        told = capsys.readouterr()
+        assert "jobman -e kubernetes list shows" in told.out + told.err

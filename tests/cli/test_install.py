@@ -122,6 +122,7 @@ users: [{name: u, user: {token: t}}]
 
 
 @on_a_real_cluster
+@pytest.mark.lab("it makes roles of the cluster as a whole")
 @pytest.mark.slow
 def test_it_is_applied_and_applied_again_to_a_real_cluster(real_jobman):
     name = f"test-{secrets.token_hex(4)}"
@@ -146,6 +147,7 @@ def test_it_is_applied_and_applied_again_to_a_real_cluster(real_jobman):
 
 
 @on_a_real_cluster
+@pytest.mark.lab("it makes roles of the cluster as a whole")
 @pytest.mark.slow
 def test_what_kubectl_applied_is_taken_over_but_for_what_somebody_changed(real_jobman, tmp_path):
     name = f"test-{secrets.token_hex(4)}"

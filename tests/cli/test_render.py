@@ -6,7 +6,7 @@ import pytest
 import yaml
 
 from jobman.cli.state import BUILT, ENGINES
-from tests.engines.kubernetes.cluster import a_namespace, image, kubectl, on_a_real_cluster
+from tests.engines.kubernetes.cluster import a_namespace, image, kubectl, need_job_sets, on_a_real_cluster
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 ONE = "resources: {type: slot, count: 1}"
@@ -29,7 +29,7 @@ def render(jobman):
 
 def objects(answer):
     assert (answer.code, answer.err) == (0, "")
-    return list(yaml.safe_load_all(answer.out))
+    return list(yaml.load_all(answer.out, Loader=yaml.CSafeLoader))
 
 
 def kinds(found):
@@ -312,9 +312,9 @@ def test_a_real_cluster_takes_what_is_rendered_of_every_example(jobman, write, m
 
 
 @pytest.mark.slow
-@pytest.mark.lab
 @on_a_real_cluster
 def test_a_real_cluster_takes_the_sets_that_are_rendered(jobman, write, monkeypatch, tmp_path):
+    need_job_sets()
     settings = tmp_path / "work" / write(f"default_image: '{image()}'\n", "settings.yaml")
     monkeypatch.chdir(EXAMPLES)
     rendered = rendered_examples(jobman, settings, "--job-set")

@@ -1,10 +1,12 @@
 """`jobman server`: what it is told of the engine, before it begins."""
 
+import hashlib
 import sys
 
 import pytest
 
 from jobman.control import serving
+from jobman.control.store.store import Store
 
 WRONG = {
     "unknown engine": (("--engine", "moon"), "there is no engine 'moon'"),
@@ -44,3 +46,30 @@ def test_a_service_is_given_its_cluster(jobman, monkeypatch, tmp_path):
         "k.conf",
         "lab",
     )
+
+
+def test_a_server_is_told_where_to_listen(jobman):
+    answer = jobman("server")
+    assert answer.code == 2
+    assert "--listen" in answer.err
+
+
+@pytest.mark.parametrize("option", ["--state", "--database"])
+def test_a_new_token_is_printed_once_and_nothing_else_on_stdout(jobman, tmp_path, option):
+    path = tmp_path / "served" / "jobman.db"
+    store = Store.open(path)
+    where = path.parent if option == "--state" else f"sqlite:///{path}\n"
+    answer = jobman("server", option, where, "--new-token")
+    (record,) = store.tokens()
+    store.close()
+    assert answer.code == 0
+    assert record.hash == hashlib.sha256(answer.out.strip().encode()).hexdigest()
+    assert (record.name, record.role) == ("admin", "admin")
+    assert answer.err == "jobman: the token admin, of an administrator; it is not shown again\n"
+
+
+def test_a_new_token_needs_a_service(jobman, tmp_path):
+    answer = jobman("server", "--state", tmp_path / "nowhere", "--new-token")
+    assert answer.code == 5
+    assert "There is no store" in answer.err
+    assert not (tmp_path / "nowhere").exists()

@@ -1,5 +1,7 @@
 """`jobman submit`: documents and commands given to the service, on the quick way and on the long one."""
 
+import contextlib
+import io
 import json
 import os
 import subprocess
@@ -14,6 +16,7 @@ from jobman.cli.app import app
 from jobman.cli.commands import Directory
 from jobman.control.answers import Estimate
 from jobman.control.refusals import Refusal
+from tests.cli.conftest import Answer
 from tests.cli.stub import Script, line
 
 TASK = "- name: hello\n  command: [echo, hello]\n  resources: {type: node, count: 1}\n"
@@ -22,10 +25,26 @@ WRONG = "version: 1\ntasks: [{command: [echo], resources: {type: node, count: 0}
 TWO = f"{GOOD}---\nversion: 1\nname: second\ntasks:\n{TASK}"
 
 
-@pytest.fixture(params=["quick", "long"])
-def either(request, jobman, real_jobman):
+@pytest.fixture
+def quick(jobman):
+    """Run a command on the quick way, in this process."""
+
+    def run(*arguments):
+        out, err = io.StringIO(), io.StringIO()
+        try:
+            with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+                shortcut.take(list(map(str, arguments)))
+        except SystemExit as end:
+            return Answer(int(end.code or 0), out.getvalue(), err.getvalue())
+        return jobman(*arguments)
+
+    return run
+
+
+@pytest.fixture(params=["quick", "long", pytest.param("process", marks=pytest.mark.slow)])
+def either(request, quick, jobman, real_jobman):
     """Run a command on each of its two ways; the long one is that of the library."""
-    return real_jobman if request.param == "quick" else jobman
+    return {"quick": quick, "long": jobman, "process": real_jobman}[request.param]
 
 
 # -- documents ----------------------------------------------------------------------------------------------

@@ -4,6 +4,7 @@ import time
 
 import pytest
 
+from jobman.client import Client
 from jobman.control.answers import Blocker, Estimate, Factor, Revision, Why
 from tests.cli.stub import make_job
 
@@ -47,6 +48,14 @@ def test_why_says_what_a_job_waits_for_and_what_would_help(jobman, explained):
         "and      1 core is missing",
         "try      jobman gate open 0f3a review",
     ]
+
+
+@pytest.mark.parametrize("form", ["table", "json", "yaml"])
+def test_what_would_help_is_typed_for_the_engine_of_the_command(jobman, explained, monkeypatch, form):
+    explained(summary="it waits: the job is held", suggestion="jobman release 0f3a")
+    monkeypatch.setattr("jobman.cli.calls._direct", lambda: Client.embedded(start=False))
+    assert "jobman -e kubernetes release 0f3a" in jobman("-e", "kubernetes", "why", "sweep", "-o", form).out
+    assert "jobman release 0f3a" in jobman("why", "sweep", "-o", form).out
 
 
 def test_of_very_many_who_wait_only_some_are_told(jobman, explained):

@@ -31,8 +31,10 @@ class Answer(NamedTuple):
 Jobman = Callable[..., Answer]
 
 
-def config_for(namespace: str, folder: Path, source: Path, server: str | None = None) -> Path:
-    """A kubeconfig whose context has this namespace, and perhaps another server."""
+def config_for(
+    namespace: str, folder: Path, source: Path, server: str | None = None, user: str | None = None
+) -> Path:
+    """A kubeconfig whose context has this namespace; perhaps with another server, or acting as somebody."""
     data = yaml.safe_load(source.read_text())
     for context in data["contexts"]:
         context["context"]["namespace"] = namespace
@@ -42,10 +44,12 @@ def config_for(namespace: str, folder: Path, source: Path, server: str | None = 
         if "certificate-authority" in cluster["cluster"]:
             authority = source.parent / cluster["cluster"]["certificate-authority"]
             cluster["cluster"]["certificate-authority"] = str(authority.resolve())
-    for user in data["users"]:
+    for entry in data["users"]:
         for key in ("client-certificate", "client-key", "tokenFile"):
-            if key in user["user"]:
-                user["user"][key] = str((source.parent / user["user"][key]).resolve())
+            if key in entry["user"]:
+                entry["user"][key] = str((source.parent / entry["user"][key]).resolve())
+        if user is not None:
+            entry["user"]["as"] = user
     path = folder / f"{source.stem}-{namespace}.conf"
     path.write_text(yaml.safe_dump(data))
     return path

@@ -31,6 +31,7 @@ from tests.engines.kubernetes.cluster import (
     kubeconfig,
     kubectl,
     kubectl_json,
+    need_shared_files,
     on_a_real_cluster,
 )
 
@@ -231,9 +232,8 @@ def test_nodes_say_how_much_of_them_is_in_use(jobman: Jobman) -> None:
 # -- refusals ------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.lab
 def test_who_may_not_is_told_which_role_is_missing(tmp_path: Path, namespace: str) -> None:
-    bob = config_for(namespace, tmp_path, kubeconfig().parent / "bob.conf")
+    bob = config_for(namespace, tmp_path, kubeconfig(), user=f"bob-{namespace}")
     jobman = command_with(bob, tmp_path)
     answer = jobman("submit", "-i", image(), "--", "true")
     assert (answer.code, answer.out) == (6, "")
@@ -243,9 +243,8 @@ def test_who_may_not_is_told_which_role_is_missing(tmp_path: Path, namespace: st
     assert jobman("nodes").code == 6
 
 
-@pytest.mark.lab
 def test_the_role_that_is_printed_is_all_that_is_needed(tmp_path: Path, namespace: str) -> None:
-    bob = config_for(namespace, tmp_path, kubeconfig().parent / "bob.conf")
+    bob = config_for(namespace, tmp_path, kubeconfig(), user=f"bob-{namespace}")
     jobman = command_with(bob, tmp_path)
     told = jobman("list").err
     role = "\n".join(line.removeprefix("        ") for line in told.splitlines()[2:])
@@ -255,7 +254,7 @@ def test_the_role_that_is_printed_is_all_that_is_needed(tmp_path: Path, namespac
     assert jobman("wait", job).code == 0
     for words in (("list",), ("details", job), ("events", job), ("why", job), ("queue",)):
         assert jobman(*words).code == 0, words
-    held = command(jobman, "true", "--hold")
+    held = command(jobman, "sleep 600", "--hold")
     for verb in ("release", "hold", "cancel"):
         assert jobman(verb, held).code == 0, verb
     assert jobman("delete", job).code == 0
@@ -402,8 +401,8 @@ def test_the_settings_say_which_cluster_and_which_namespace(tmp_path: Path, name
 # -- output that is kept -------------------------------------------------------------------------------------
 
 
-@pytest.mark.lab
 def test_what_a_cancelled_job_wrote_is_kept_on_a_volume(jobman: Jobman, tmp_path: Path) -> None:
+    need_shared_files()
     kept = tmp_path / "kept"
     script = "trap 'echo saved; exit 0' TERM; echo up; while :; do sleep 0.1; done"
     job = command(jobman, script, "--keep-logs", str(kept))
@@ -416,7 +415,7 @@ def test_what_a_cancelled_job_wrote_is_kept_on_a_volume(jobman: Jobman, tmp_path
     assert f"what they wrote is in {kept}/{job} on its nodes" in told.out + told.err
 
 
-@pytest.mark.lab
+@pytest.mark.lab("it makes a volume of a node")
 def test_what_a_job_wrote_is_kept_on_a_claim(jobman: Jobman, tmp_path: Path, namespace: str) -> None:
     place = tmp_path / "volume"
     place.mkdir()
@@ -464,7 +463,7 @@ def a_claim(name: str, namespace: str, folder: Path) -> Iterator[None]:
 
 
 def test_output_is_not_kept_where_pods_have_no_way_to(jobman: Jobman) -> None:
-    answer = jobman("submit", "-i", image(), "--keep-logs", "s3://bucket/logs", "--", "true")
+    answer = jobman("submit", "-i", image(), "--keep-logs", "gs://bucket/logs", "--", "true")
     assert answer.code == 2
     assert "claim:NAME" in answer.err
 

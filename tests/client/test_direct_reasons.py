@@ -70,7 +70,7 @@ def test_a_quota_that_is_used_up_is_told_with_its_numbers(
     is_told(jobman, job, words, "ask for at most 1 core")
 
 
-@pytest.mark.lab
+@pytest.mark.lab("one of its nodes has a taint that is known")
 def test_a_taint_that_is_not_tolerated_is_named(jobman: Jobman, tmp_path: Path) -> None:
     there = {"labels": {"jobman.io/lab": "faults"}}
     job = submitted(jobman, document(tmp_path, placement=there, resources=SMALL))

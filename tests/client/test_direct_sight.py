@@ -95,6 +95,7 @@ def waiting(answer: Answer, flavor: str) -> int:
     return sum(row["waiting"] for row in answer.data["items"] if row["flavor"] == flavor)
 
 
+@pytest.mark.lab("it makes roles of the cluster as a whole")
 def test_the_queue_is_that_of_all_namespaces_one_may_list(three: list[str], tmp_path: Path) -> None:
     user = f"two-of-{three[0]}"
     for namespace in three[:2]:

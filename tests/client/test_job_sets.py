@@ -12,10 +12,17 @@ from tests.client.commanding import Jobman, state_of, submitted, until
 from tests.client.graphs import SMALL, document, task
 from tests.engines.kubernetes.cluster import (
     kubectl_json,
+    need_job_sets,
     on_a_real_cluster,
 )
 
-pytestmark = [on_a_real_cluster, pytest.mark.slow, pytest.mark.lab]
+pytestmark = [on_a_real_cluster, pytest.mark.slow, pytest.mark.usefixtures("job_sets")]
+
+
+@pytest.fixture(scope="module")
+def job_sets() -> None:
+    need_job_sets()
+
 
 FAIL_ALL = [{"exit_codes": ["1-255"], "action": "fail-job"}]
 

@@ -20,9 +20,14 @@ class Bound(ABC):
     """Submits what a scenario writes, and remembers it."""
 
     def __init__(self, folder: Path, settings: Settings) -> None:
-        self.folder = folder
+        self._folder = folder
         self._settings = settings
         self._jobs: list[JobHandle] = []
+
+    @property
+    def folder(self) -> Path:
+        """That of submission, which commands find, too."""
+        return self._folder
 
     def submit(
         self,

@@ -185,11 +185,6 @@ DIRECT: dict[str, Difference] = {
         "test_an_exclusive_node_is_shared_with_nobody",
     ),
     **not_run(
-        "an attempt that is stopped for its time, and tried again, is told by the signal that ended it",
-        "test_each_attempt_has_the_whole_limit",
-        "test_a_timeout_may_restart_the_group",
-    ),
-    **not_run(
         "a task with files of steps works in a folder of its own pod",
         "test_axes_are_filled_in_wherever_they_may_stand",
     ),

@@ -55,13 +55,16 @@ class Engine(Protocol):
     """An engine, bound to the folder of one scenario."""
 
     name: str
-    folder: Path
     gpu_variable: str
     """What says which of a node's GPUs a copy has: in a container they are counted anew."""
     os_label: str
     """What a node says its operating system by."""
     beat: float
     """Seconds after which what a copy did has been seen: waits of scenarios are made of them."""
+
+    @property
+    def folder(self) -> Path:
+        """That of submission, which commands find, too; without it the scenario is skipped."""
 
     def submit(
         self,

@@ -33,14 +33,21 @@ from jobman.engines.kubernetes.kinds import (
 from jobman.engines.kubernetes.objects import Written
 from jobman.plan.model import Plan
 from jobman.settings import settings_from_text
+from tests.client.commanding import config_for
 from tests.conformance import sizes
 from tests.conformance.bound import Bound, kept, settled
 from tests.conformance.handle import JobHandle
-from tests.conformance.housing import housed_pod
+from tests.conformance.housing import housed_pod, need_what_is_used
 from tests.conformance.outcome import Outcome
 from tests.conformance.promises import keep_promise
 from tests.conformance.site import TEXT
-from tests.engines.kubernetes.cluster import a_namespace, image, kubeconfig, kubectl
+from tests.engines.kubernetes.cluster import (
+    a_namespace,
+    image,
+    kubeconfig,
+    kubectl,
+    need_shared_files,
+)
 
 PATIENCE = 150.0
 """Seconds: a Job waits ten before it tries a pod again, and twice as long each time."""
@@ -55,7 +62,7 @@ def open_direct(folder: Path) -> Iterator[DirectSite]:
     """Take a namespace; at the end it goes with all that is in it."""
     with a_namespace() as namespace:
         kubectl("create", "serviceaccount", getpass.getuser(), "-n", namespace)
-        site = DirectSite(namespace, _config_of(namespace, folder))
+        site = DirectSite(namespace, config_for(namespace, folder, kubeconfig()))
         try:
             yield site
         finally:
@@ -152,6 +159,11 @@ class ClusterEngine(Bound):
         """Of graphs, which go on only while somebody drives them, as `jobman run` does."""
         self._nodes = ExitStack()
 
+    @property
+    def folder(self) -> Path:
+        need_shared_files()
+        return self._folder
+
     def alone(self) -> None:
         self._take(sizes.ONE_NODE)
 
@@ -165,11 +177,12 @@ class ClusterEngine(Bound):
     ) -> list[JobHandle]:
         if virtual is not None:
             self._take(virtual)
+        need_what_is_used(document)
         submission = Submission(
             document=dedent(document),
             file="scenario.yaml",
             settings=self._site.text,
-            cwd=str(self.folder),
+            cwd=str(self._folder),
             **options,
         )
         client = self._site.client
@@ -212,13 +225,3 @@ class ClusterEngine(Bound):
             pause=_PAUSE,
         )
         return open_ends + ([f"a job left objects: {left}"] if left else [])
-
-
-def _config_of(namespace: str, folder: Path) -> Path:
-    """A kubeconfig whose context has this namespace."""
-    data = yaml.safe_load(kubeconfig().read_text())
-    for context in data["contexts"]:
-        context["context"]["namespace"] = namespace
-    path = folder / "kubeconfig"
-    path.write_text(yaml.safe_dump(data))
-    return path

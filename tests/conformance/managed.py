@@ -16,9 +16,11 @@ from jobman.plan.model import Plan
 from tests.conformance import sizes
 from tests.conformance.bound import Bound, kept, settled
 from tests.conformance.handle import JobHandle
+from tests.conformance.housing import need_what_is_used
 from tests.conformance.promises import keep_promise
 from tests.conformance.site import SETTINGS, TEXT
 from tests.control.cluster_service import ClusterService, a_cluster_service
+from tests.engines.kubernetes.cluster import need_shared_files
 
 PATIENCE = 90.0
 _PAUSE = 0.1
@@ -75,6 +77,11 @@ class Managed(Bound):
         self._nodes = ExitStack()
         self._service_of: dict[str, ClusterService] = {}
 
+    @property
+    def folder(self) -> Path:
+        need_shared_files()
+        return self._folder
+
     def alone(self) -> None:
         self._take(sizes.ONE_NODE)
 
@@ -88,8 +95,9 @@ class Managed(Bound):
     ) -> list[JobHandle]:
         if virtual is not None:
             self._take(virtual)
+        need_what_is_used(document)
         submission = Submission(
-            document=dedent(document), file="scenario.yaml", settings=TEXT, cwd=str(self.folder), **options
+            document=dedent(document), file="scenario.yaml", settings=TEXT, cwd=str(self._folder), **options
         )
         service = self._site.service(self._size)
         client = service.client

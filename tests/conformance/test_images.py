@@ -14,10 +14,11 @@ Lab = dict[str, Any]
 
 
 @pytest.fixture
-def lab() -> Lab:
-    """The image of the lab, and what podman has to know to run it."""
+def lab(engine: Engine) -> Lab:
+    """The image of the lab or of the cluster, and what podman has to know to run it."""
+    variable = "JOBMAN_LAB_IMAGE" if engine.name == "local" else "JOBMAN_LAB_KUBE_IMAGE"
     return {
-        "parameters": {"image": os.environ["JOBMAN_LAB_IMAGE"]},
+        "parameters": {"image": os.environ[variable]},
         "environment": {"CONTAINERS_CONF": os.environ["CONTAINERS_CONF"]},
     }
 

@@ -289,7 +289,7 @@ def test_a_timeout_may_restart_the_group(engine: Engine) -> None:
             command: [sh, -c, "test $JOBMAN_ATTEMPT = 2 || sleep 600"]
             on_failure: [{reasons: timeout, action: restart-group}]
     """,
-        parameters={"limit": beats(engine, 2.5)},
+        parameters={"limit": beats(engine, 6)},
     )
     assert outcome.state == "succeeded"
     assert outcome.reasons("batch.0/stuck.0") == ["timeout", ""]

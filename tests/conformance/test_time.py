@@ -39,7 +39,7 @@ def test_each_attempt_has_the_whole_limit(engine: Engine) -> None:
           command: [sh, -c, "test $JOBMAN_ATTEMPT = 2 || exec sleep 600; sleep {{part}}"]
           attributes: {duration: "{{limit}}"}
     """,
-        parameters={"limit": beats(engine, 5), "part": beats(engine, 1.5)},
+        parameters={"limit": beats(engine, 8), "part": beats(engine, 1.5)},
     )
     assert outcome.state == "succeeded"
     assert outcome.reasons("long.0") == ["timeout", ""]

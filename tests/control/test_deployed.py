@@ -140,6 +140,15 @@ class Deployed:
     def jobman(self, *words: str, stdin: str = "") -> str:
         return self._as_somebody("jobman", *words, stdin=stdin)
 
+    def jobman_with(self, token: str, *words: str) -> str:
+        given = "os.environ['JOBMAN_TOKEN'] = sys.argv[1]; os.execvp('jobman', ['jobman', *sys.argv[2:]])"
+        return self._as_somebody("python", "-c", f"import os, sys; {given}", token, *words)
+
+    def new_token(self) -> str:
+        """For an administrator who has lost theirs."""
+        words = ("exec", "deploy/jobman", "--", "jobman", "server", "--new-token")
+        return kubectl("-n", self.name, *words).strip()
+
     def attempts_of(self, job: str) -> int:
         ask = "from jobman.client import Client; print(len(list(Client.usual().attempts(sys.argv[1]))))"
         return int(self._as_somebody("python", "-c", f"import sys; {ask}", job))
@@ -205,6 +214,7 @@ def test_pods_serve_jobs_and_take_over_from_each_other_and_nothing_is_left(someb
     assert ready(deployed) == [True, True]
     assert len({pod["spec"]["nodeName"] for pod in deployed.servers()}) == 2
     assert "created" not in deployed.apply(), "it may be repeated"
+    assert "admin-2" in deployed.jobman_with(deployed.new_token(), "token", "list")
 
     plain = deployed.submitted("echo from a pod")
     deployed.jobman("wait", plain)

@@ -17,7 +17,12 @@ from tests.control.servers import PATIENCE, Server, Turns
 from tests.engines.kubernetes.cluster import image, kubectl_json
 from tests.engines.kubernetes.installed import a_site, as_the_server
 
-pytestmark = [pytest.mark.slow, pytest.mark.component("kubernetes"), pytest.mark.component("postgres")]
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.component("kubernetes"),
+    pytest.mark.component("postgres"),
+    pytest.mark.lab("it makes roles of the cluster as a whole"),
+]
 
 SLOT = "{type: slot, count: 1, with: [{type: core, count: 1}]}"
 

@@ -11,6 +11,7 @@ import pytest
 
 from jobman.client import Client
 from jobman.control.answers import Submission
+from tests.client.commanding import config_for
 from tests.control.api.world import until
 from tests.control.servers import PATIENCE, Turns
 from tests.engines.kubernetes.cluster import a_namespace, kubeconfig, kubectl
@@ -126,8 +127,9 @@ def test_a_leader_whose_lease_is_deleted_makes_it_anew_and_leads_on(pair):
     assert not other.is_ready()
 
 
-def test_who_may_not_have_the_lease_is_told_which_rights_are_missing(pair):
-    server = pair.start(kubeconfig().with_name("ada.conf"))
+def test_who_may_not_have_the_lease_is_told_which_rights_are_missing(pair, tmp_path):
+    ada = config_for(pair.namespace, tmp_path, kubeconfig(), user=f"ada-{pair.namespace}")
+    server = pair.start(ada)
     assert server.process.wait(PATIENCE) == 6
     assert "leases" in server.said
     assert "kind: Role" in server.said

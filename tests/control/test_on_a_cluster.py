@@ -18,6 +18,7 @@ from tests.engines.kubernetes.cluster import image, kubectl, kubectl_json, on_a_
 from tests.engines.kubernetes.managed.frail import the_frail_node
 
 pytestmark = [on_a_real_cluster, pytest.mark.slow]
+behind_walls = pytest.mark.lab("it counts on network policies being enforced")
 LARGE = 14 * 2**30
 
 
@@ -80,6 +81,7 @@ tasks:
     assert service.lines(job) == ["first", "mended", "last"]
 
 
+@pytest.mark.lab("it fills a node, whose memory it knows")
 def test_what_others_use_of_a_node_is_shown_and_not_given_away(service: ClusterService) -> None:
     pod = f'{{"spec":{{"nodeName":"lab-1","containers":[{{"name":"it","image":"{image()}",'
     pod += '"command":["sleep","600"],"resources":{"requests":{"memory":"14Gi"}}}]}}'
@@ -107,6 +109,7 @@ def test_what_others_use_of_a_node_is_shown_and_not_given_away(service: ClusterS
     assert service.wait(job).state == "succeeded"
 
 
+@behind_walls
 def test_connected_jobs_reach_each_other_by_name_and_strangers_do_not(service: ClusterService) -> None:
     listen = "while true; do echo welcome | nc -l -p 7000; done"
     server = service.submit(a_task(listen, keys="ports: [{name: door, port: 7000}]"), name="server")
@@ -121,6 +124,7 @@ def test_connected_jobs_reach_each_other_by_name_and_strangers_do_not(service: C
     service.wait(server)
 
 
+@behind_walls
 @pytest.mark.parametrize("leaves", ["host", "guest"])
 def test_a_connection_opens_both_ways_and_closes_when_either_ends(
     service: ClusterService, leaves: str
@@ -169,6 +173,7 @@ def partners_of(service: ClusterService, job: str) -> list[str]:
     return [name.removeprefix(CONNECT) for name in labels if name.startswith(CONNECT)]
 
 
+@pytest.mark.lab("it makes runtime classes, and fills nodes")
 def test_what_a_runtime_costs_is_planned_with(service: ClusterService) -> None:
     """Copies of 16 MiB, of which a node takes one: the other memory is the runtime's."""
     costly, hopeless = (f"{service.namespace}-{each}" for each in ("costly", "hopeless"))

@@ -16,7 +16,7 @@ from typing import NamedTuple
 import pytest
 
 from tests.control.cluster_service import ClusterService, a_cluster_service, until
-from tests.engines.kubernetes.cluster import on_a_real_cluster
+from tests.engines.kubernetes.cluster import need_shared_files, on_a_real_cluster
 
 # What was late is tried again; what ran twice is not.
 late = pytest.mark.flaky(reruns=1, only_rerun=["did not come in", "Timeout"])
@@ -62,6 +62,7 @@ WORKS = [
 
 @pytest.fixture
 def service(tmp_path: Path) -> Iterator[ClusterService]:
+    need_shared_files()
     with a_cluster_service(tmp_path) as made:
         yield made
 

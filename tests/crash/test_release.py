@@ -14,7 +14,7 @@ import pytest
 
 from jobman.client import Unreachable
 from tests.control.cluster_service import ClusterService, a_cluster_service, until
-from tests.engines.kubernetes.cluster import on_a_real_cluster
+from tests.engines.kubernetes.cluster import need_shared_files, on_a_real_cluster
 
 pytestmark = [on_a_real_cluster, pytest.mark.slow]
 
@@ -60,6 +60,7 @@ STEPS_OF_ONE = ["release.after-support", "release.after-pod", "release.before-ru
 
 @pytest.fixture
 def service(tmp_path: Path) -> Iterator[ClusterService]:
+    need_shared_files()
     with a_cluster_service(tmp_path) as made:
         yield made
 

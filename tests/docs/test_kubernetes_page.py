@@ -8,11 +8,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-import yaml
 
 from jobman.engines.kubernetes import copies, found, names, volumes
 from jobman.engines.kubernetes.features import FEATURES
 from jobman.engines.kubernetes.roles import direct_needs, role_yaml
+from tests.client.commanding import config_for
 from tests.docs.pages import code_in, fences, rows, text_of
 from tests.engines.kubernetes.cluster import (
     a_namespace,
@@ -78,12 +78,8 @@ def test_places_and_sizes_are_those_of_the_code():
 @pytest.fixture
 def ada(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     """Somebody who has the rights of the page in a namespace, and no others."""
-    config = yaml.safe_load(kubeconfig().with_name("ada.conf").read_text())
     with a_namespace() as namespace:
-        for context in config["contexts"]:
-            context["context"]["namespace"] = namespace
-        own = tmp_path / "ada.conf"
-        own.write_text(yaml.safe_dump(config))
+        own = config_for(namespace, tmp_path, kubeconfig(), user=f"ada-{namespace}")
         who = kubectl_json("auth", "whoami", KUBECONFIG=str(own))["status"]["userInfo"]["username"]
         kubectl("create", "-f", "-", stdin=role_yaml(direct_needs(namespace, who)))
         monkeypatch.setenv("KUBECONFIG", str(own))

@@ -205,7 +205,11 @@ def from_pods(**labels: str) -> list[dict[str, Any]]:
     return [{"podSelector": {"matchLabels": labels}}]
 
 
-on_pods = [pytest.mark.slow, pytest.mark.component("kubernetes")]
+on_pods = [
+    pytest.mark.slow,
+    pytest.mark.component("kubernetes"),
+    pytest.mark.lab("it is about the lab itself"),
+]
 
 
 class TestOnPods:

@@ -9,7 +9,11 @@ from uuid import uuid4
 
 import pytest
 
-pytestmark = [pytest.mark.component("kubernetes"), pytest.mark.slow]
+pytestmark = [
+    pytest.mark.component("kubernetes"),
+    pytest.mark.slow,
+    pytest.mark.lab("it is about the lab itself"),
+]
 PATIENCE = 60
 
 

@@ -10,7 +10,11 @@ from uuid import uuid4
 
 import pytest
 
-pytestmark = [pytest.mark.component("kubernetes"), pytest.mark.slow]
+pytestmark = [
+    pytest.mark.component("kubernetes"),
+    pytest.mark.slow,
+    pytest.mark.lab("it is about the lab itself"),
+]
 PATIENCE = 60
 
 
@@ -138,3 +142,25 @@ def test_nothing_lands_on_a_node_of_a_size_that_does_not_ask_for_it(namespace: N
         assert time.monotonic() < deadline
         time.sleep(0.2)
     assert all("nodeName" not in pod["spec"] for pod in namespace.get("pods"))
+
+
+def test_other_servers_may_answer_for_a_part_of_its_api(namespace: Namespace) -> None:
+    group = f"{namespace.name}.jobman.io"
+    spec = {
+        "group": group,
+        "version": "v1",
+        "groupPriorityMinimum": 100,
+        "versionPriority": 100,
+        "insecureSkipTLSVerify": True,
+        "service": {"name": "nobody", "namespace": namespace.name},
+    }
+    kind = {"apiVersion": "apiregistration.k8s.io/v1", "kind": "APIService"}
+    namespace.create({**kind, "metadata": {"name": f"v1.{group}"}, "spec": spec})
+    try:
+        look = ("get", "apiservice", f"v1.{group}", "-o", "jsonpath={.status.conditions[*].reason}")
+        until = time.monotonic() + PATIENCE
+        while "ServiceNotFound" not in namespace.kubectl(*look):
+            assert time.monotonic() < until, "nobody looks for the other server"
+            time.sleep(0.2)
+    finally:
+        namespace.kubectl("delete", "apiservice", f"v1.{group}")

@@ -13,7 +13,11 @@ import pytest
 
 from lab.components import FOLDER
 
-pytestmark = [pytest.mark.component("kubernetes"), pytest.mark.slow]
+pytestmark = [
+    pytest.mark.component("kubernetes"),
+    pytest.mark.slow,
+    pytest.mark.lab("it is about the lab itself"),
+]
 PATIENCE = 60
 HELD = "jobman.io/held"
 

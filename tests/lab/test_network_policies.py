@@ -325,6 +325,7 @@ def test_the_rules_let_through_what_the_policies_allow(world: Cluster):
 
 @pytest.mark.slow
 @pytest.mark.component("kubernetes")
+@pytest.mark.lab("it is about the lab itself")
 @given(clusters())
 def test_nft_takes_the_rules_of_any_policies(world: Cluster):
     nft = shutil.which("nft")

@@ -161,6 +161,7 @@ class TestLimits:
         assert [(arrow.after, arrow.unit) for arrow in drawing.arrows] == [("t0", None)]
         assert mermaid(drawn).count("-->") == 1
 
+    @pytest.mark.slow
     def test_ten_thousand_tasks_in_groups_are_all_drawn(self):
         groups = [f"g{number}" for number in range(50)]
         tasks = [task(f"{name}/t{number}") for name in groups for number in range(199)]

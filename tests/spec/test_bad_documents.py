@@ -284,6 +284,7 @@ def test_a_short_chain_of_aliases_is_read():
     assert codes_of(text + chain.replace("]\n", "],\n") + "}}}\n" + TASK) == []
 
 
+@pytest.mark.slow
 def test_merges_that_multiply_are_refused():
     large = ", ".join(f"k{number}: 1" for number in range(1500))
     merges = "- <<: *large\n" * 1500
@@ -322,6 +323,7 @@ def test_a_byte_order_mark_is_no_part_of_the_document():
     assert problems_of(b"\xef\xbb\xbf" + GOOD.encode()) == []
 
 
+@pytest.mark.slow
 def test_a_culprit_far_out_in_a_long_line_is_shown_with_its_surroundings(capsys):
     text = f"version: 1\ntasks: [{{command: [{'x, ' * 100_000}x], resources: {{type: node, count: no}}}}]\n"
     problem = only(problems_of(text.encode()))
@@ -330,6 +332,7 @@ def test_a_culprit_far_out_in_a_long_line_is_shown_with_its_surroundings(capsys)
     assert max(map(len, capsys.readouterr().out.splitlines())) < 200
 
 
+@pytest.mark.slow
 def test_all_problems_of_a_file_are_kept_and_the_first_are_printed(capsys):
     tasks = "".join("- {command: [echo], resources: {type: node, count: 0}}\n" for _ in range(5000))
     problems = problems_of(f"version: 1\ntasks:\n{tasks}".encode())

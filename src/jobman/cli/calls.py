@@ -6,7 +6,7 @@ import os
 import sys
 from typing import TYPE_CHECKING, NoReturn
 
-from jobman.cli.state import INTERRUPTED, Chosen, ExitCode, emit, say, stop
+from jobman.cli.state import INTERRUPTED, Chosen, ExitCode, aimed, emit, say, stop
 from jobman.client import Client, Refused, Unreachable
 
 if TYPE_CHECKING:
@@ -80,6 +80,7 @@ def _cluster() -> Cluster:
 def refused(failure: Failure, form: str) -> NoReturn:
     """End the command because the service will not or cannot do what was asked."""
     if form != "table":
+        failure.message, failure.advice = aimed(failure.message), aimed(failure.advice)
         emit(failure, form)
     elif failure.problems:
         print_found(failure.problems)

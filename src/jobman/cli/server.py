@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -12,13 +13,14 @@ from jobman.cli.state import ExitCode, misused, say
 
 if TYPE_CHECKING:
     from jobman.control.leading import LeaseOptions
+    from jobman.control.places import Places
 
 
 def server(
     listen: Annotated[
-        str,
+        str | None,
         typer.Option("--listen", metavar="HOST:PORT", help="Where to listen; no host is everywhere."),
-    ],
+    ] = None,
     database: Annotated[
         str | None,
         typer.Option(
@@ -73,8 +75,22 @@ def server(
             help="While it leads, be the only endpoint of this Service beside the Lease; POD_IP says where.",
         ),
     ] = None,
+    new_token: Annotated[
+        bool,
+        typer.Option(
+            "--new-token",
+            help="Only make an administrator's token in the database, print it and end; the service goes on.",
+        ),
+    ] = False,
 ) -> None:
     """Run a service that many people share, until Ctrl-C; the first start prints an administrator's token."""
+    # A Secret that was made from a file ends with a line break.
+    url = None if database is None else database.strip()
+    if new_token:
+        _print_token(url, folder)
+        return
+    if listen is None:
+        misused("it says where to listen, such as localhost:7070", "--listen")
     if (certificate is None) is not (key is None):
         misused("a certificate and its key belong together", "--tls-cert, --tls-key")
     try:
@@ -82,14 +98,12 @@ def server(
     except ImportError:
         say("a service needs uvicorn, which is missing", "pip install --force-reinstall jobman")
         raise typer.Exit(ExitCode.UNABLE) from None
-    from jobman.control.places import Places, find_places
     from jobman.control.serving import ServeOptions, serve
 
     options = ServeOptions(
-        Places(Path(folder).absolute() if folder else find_places().state / "server"),
+        _places(folder),
         listen=listen,
-        # A Secret that was made from a file ends with a line break.
-        database=None if database is None else database.strip(),
+        database=url,
         tls_cert=None if certificate is None else Path(certificate),
         tls_key=None if key is None else Path(key),
         insecure=insecure,
@@ -100,6 +114,26 @@ def server(
         lease=_lease(lease, lease_seconds, advertise, engine=engine, database=database),
     )
     raise typer.Exit(serve(options))
+
+
+def _places(folder: str | None) -> Places:
+    from jobman.control.places import Places, find_places
+
+    return Places(Path(folder).absolute() if folder else find_places().state / "server")
+
+
+def _print_token(database: str | None, folder: str | None) -> None:
+    """Make a token for somebody who has the database, and no token."""
+    from jobman.control.administrators import another_token
+    from jobman.control.store.errors import StoreError
+
+    try:
+        record, token = another_token(database or _places(folder).database)
+    except StoreError as error:
+        say(error.message, error.advice)
+        raise typer.Exit(ExitCode.UNREACHABLE) from None
+    sys.stdout.write(f"{token}\n")
+    say(f"the token {record.name}, of an administrator; it is not shown again")
 
 
 def _engine(name: str, namespace: str | None) -> str:

@@ -5,18 +5,18 @@ from __future__ import annotations
 import asyncio
 import gc
 import logging
-import os
-import pwd
 import signal
 import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Literal
 
+from jobman.control.administrators import first_token, own_name
 from jobman.control.api.app import create_app
 from jobman.control.api.call import Desk
 from jobman.control.api.identity import SocketDoor, TokenDoor, Tokens
 from jobman.control.front import Front
 from jobman.control.log_file import keep_small
+from jobman.garbage import freeze, thaw
 
 if TYPE_CHECKING:
     from jobman.control.director import Director
@@ -67,8 +67,7 @@ class Life:
         if announce is not None:
             announce(self._desk.listen)
         log.info("listening at=%s", self._desk.listen or self._desk.socket)
-        # What is there now stays for long; the collector need not look at it again and again.
-        gc.freeze()
+        freeze()
         gc.enable()
         self._taken_up = self._director.live_jobs
 
@@ -87,7 +86,7 @@ class Life:
                 return
             if self._director.live_jobs < self._taken_up / 2:
                 # What is over by now is a web of references, which nobody else takes apart.
-                gc.unfreeze()
+                thaw()
                 self._taken_up = 0
             if self._options.listen is None:
                 keep_small(self._options.places.log)
@@ -113,7 +112,7 @@ class Life:
         tokens = None if mode == "embedded" else _tokens(self._director)
         return Desk(
             self._director,
-            SocketDoor(_user_name()) if tokens is None else TokenDoor(tokens),
+            SocketDoor(own_name()) if tokens is None else TokenDoor(tokens),
             mode=mode,
             tokens=tokens,
             database=_place_of(options),
@@ -132,8 +131,8 @@ async def _not_yet(_scope: object, _receive: object, _send: object) -> None:
 def _tokens(director: Director) -> Tokens:
     """The tokens of a shared service; the first one is made and shown where there is none."""
     tokens = Tokens(director.store)
-    if not tokens.all():
-        _, token = tokens.make("admin", _user_name(), "admin")
+    token = first_token(tokens)
+    if token is not None:
         print(f"The token of the administrator, shown this once: {token}", flush=True)
     return tokens
 
@@ -145,11 +144,3 @@ def _place_of(options: ServeOptions) -> str:
     from sqlalchemy.engine import make_url
 
     return make_url(options.database).render_as_string(hide_password=True)
-
-
-def _user_name() -> str:
-    """By the uid, not by what the environment says of it."""
-    try:
-        return pwd.getpwuid(os.geteuid()).pw_name
-    except KeyError:
-        return str(os.geteuid())

@@ -59,6 +59,8 @@ class SimulatedGround:
         self.refused: dict[str, int] = {}
         """Tasks that are not let in, for so many trials."""
         self._deleted: set[Address] = set()
+        self.halted: dict[Address, str] = {}
+        """Attempts that were told to stop, and why."""
 
     # -- dying -----------------------------------------------------------------------------------------------
 
@@ -138,11 +140,12 @@ class SimulatedGround:
     def _runs(self, key: str) -> bool:
         return any(other == key and self.time < one.ends for (other, _), one in self.tries.items())
 
-    async def halt(self, address: Address) -> None:
+    async def halt(self, address: Address, why: str = "") -> None:
         self._pass()
         one = self.tries[address]
         if not one.stopped and self.time < one.ends:
             one.stopped, one.reason, one.code = True, "signal", 143
+            self.halted[address] = why
             one.ends = min(one.ends, self.time + STOP_SECONDS)
         self._pass()
 

@@ -165,6 +165,7 @@ def test_a_time_limit_stops_an_attempt():
     ground = SimulatedGround(lambda _key, _attempt: (100.0, "", 0))
     assert driven(plan_of(text), ground) == "failed"
     assert course_of(ground.config).failure == ("a.0", "timeout", 143)
+    assert ground.halted == {("a.0", 1): "timeout"}, "the attempt itself is told why"
 
 
 def test_a_service_runs_until_the_work_is_over():

@@ -211,7 +211,7 @@ def check_sums(stage, slices):
             assert tally.charged == pytest.approx(of_it, abs=1e-6)
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (1, 2, 3))])
 def test_the_service_charges_the_time_that_was_held_whatever_happens(sqlite_url, tmp_path, seed):
     life = Life(Theatre(sqlite_url, tmp_path), seed)
     count, _ = asyncio.run(life.live(lives=3, steps=12))

@@ -10,6 +10,7 @@ from pathlib import Path
 import httpx
 import pytest
 
+from jobman.control.administrators import another_token
 from tests.control.api.world import DOCUMENT, World, until
 
 NOBODY = 65534
@@ -122,6 +123,27 @@ def test_a_revoked_token_lets_nobody_in_from_the_next_request_on(shared: World, 
     assert shared.http.delete("/v1/tokens/of-grace").json()["revoked_at"] is not None
     assert grace.get("/v1/jobs").status_code == 401
     assert shared.caller(shared.token("grace")).get("/v1/jobs").status_code == 200, "its name is free again"
+
+
+def test_a_token_that_was_made_beside_the_service_lets_in_at_once(shared: World) -> None:
+    record, token = another_token(shared.folder / "jobman.db")
+    assert shared.caller(token).get("/v1/tokens").status_code == 200
+    assert shared.http.delete(f"/v1/tokens/{record.name}").json()["revoked_at"] is not None
+    assert shared.caller(token).get("/v1/tokens").status_code == 401
+
+
+def test_a_token_that_was_made_beside_the_service_is_listed_before_it_is_used(shared: World) -> None:
+    record, _ = another_token(shared.folder / "jobman.db")
+    assert record.name in [each["name"] for each in shared.http.get("/v1/tokens").json()["items"]]
+    assert shared.http.delete("/v1/tokens/admin").status_code == 200, "it is not the last one any more"
+
+
+def test_strangers_do_not_keep_the_store_busy(shared: World) -> None:
+    looked = []
+    shared.desk.door.learn = lambda: looked.append(1)  # type: ignore[method-assign]
+    shared.desk.door.is_behind = iter([True, False, False]).__next__  # type: ignore[method-assign]
+    assert {shared.caller("nonsense").get("/v1/jobs").status_code for _ in range(3)} == {401}
+    assert looked == [1]
 
 
 def test_tokens_are_listed_without_their_secrets(shared: World) -> None:

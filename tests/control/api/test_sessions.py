@@ -108,6 +108,7 @@ def test_who_leaves_twice_is_out_and_puts_nothing_in(world: World, job: str) -> 
     assert list(session.output()) == []
 
 
+@pytest.mark.slow
 def test_a_session_ends_with_its_copy(world: World, job: str) -> None:
     session = enter(world, job, "cat")
     world.let(world.director.finish, job)

@@ -45,6 +45,36 @@ def kubectl_json(*words: str, **environment: str) -> Any:
     return json.loads(kubectl(*words, "-o", "json", **environment))
 
 
+def usable_nodes() -> list[str]:
+    """The nodes that take any pod."""
+    found = kubectl_json("get", "nodes")["items"]
+    free = [each for each in found if not each["spec"].keys() & {"taints", "unschedulable"}]
+    return [each["metadata"]["name"] for each in free]
+
+
+def two_nodes() -> tuple[str, str]:
+    """The first two of them; without two there is no such test."""
+    found = usable_nodes()
+    if len(found) < 2:
+        pytest.skip("this cluster has no two nodes that take any pod")
+    return found[0], found[1]
+
+
+def shares_files() -> bool:
+    """Whether the nodes find the files of this machine where it has them."""
+    return "JOBMAN_LAB_SHARED_FILES" in os.environ
+
+
+def need_shared_files() -> None:
+    if not shares_files():
+        pytest.skip("the nodes of this cluster do not share the files of this machine")
+
+
+def need_job_sets() -> None:
+    if not kubectl("api-resources", "--api-group=jobset.x-k8s.io", "-o", "name").strip():
+        pytest.skip("this cluster has no JobSets")
+
+
 @contextmanager
 def a_namespace() -> Iterator[str]:
     """A new namespace with a right to make pods in it, deleted behind us without waiting."""

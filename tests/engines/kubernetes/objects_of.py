@@ -37,7 +37,7 @@ def task(more="", top="", command="[echo, hello]", shape=SMALL):
 def compiled(text, settings=None, **more):
     """What comes out, by way of its text."""
     found = compile_plan(plan_of(text, settings), target(**more))
-    return [each for each in yaml.safe_load_all(to_yaml(found)) if each]
+    return [each for each in yaml.load_all(to_yaml(found), Loader=yaml.CSafeLoader) if each]
 
 
 def jobs(objects):

@@ -181,6 +181,7 @@ def a_definition(group: str) -> dict[str, Any]:
     }
 
 
+@pytest.mark.lab("it makes another kind known to the cluster")
 def test_a_version_from_before_a_kind_was_known_is_too_old_to_be_watched(namespace):
     group = f"{namespace}.jobman.io"
     gadgets = Kind(f"{group}/v1", "Gadget", "gadgets", Kept)

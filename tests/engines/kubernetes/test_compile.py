@@ -290,7 +290,7 @@ def check(compilation):
             assert len(found) == len(set(found))
             mounted = {mount["name"] for mount in spec["containers"][0]["volumeMounts"]}
             assert mounted == {volume["name"] for volume in spec["volumes"]}
-    documents = [each for each in yaml.safe_load_all(to_yaml(compilation)) if each]
+    documents = [each for each in yaml.load_all(to_yaml(compilation), Loader=yaml.CSafeLoader) if each]
     assert documents == [each for _, each in compilation.objects()]
 
 

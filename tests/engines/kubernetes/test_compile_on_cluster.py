@@ -101,7 +101,7 @@ class Lab:
 
 @pytest.fixture(scope="module")
 def lab():
-    found = Lab(f"compile-{uuid.uuid4().hex[:8]}")
+    found = Lab(f"test-{uuid.uuid4().hex[:8]}")
     found.kubectl("create", "namespace", found.namespace)
     yield found
     found.kubectl("delete", "namespace", found.namespace, "--wait=false")
@@ -329,6 +329,7 @@ def test_a_job_that_is_held_loses_its_gates_one_by_one_and_then_runs(lab):
     assert lab.end_of(job)[0] == "Complete"
 
 
+@pytest.mark.lab("it puts labels on all nodes")
 def test_alternatives_that_differ_in_facts_become_a_preference(lab):
     lab.kubectl("label", "node", "--all", "--overwrite", "compile.test/kind=plain")
     document = """

@@ -131,7 +131,7 @@ def in_a_pod(namespace: str, *command: str) -> str:
     return kubectl("logs", "-n", namespace, "inside")
 
 
-@pytest.mark.lab
+@pytest.mark.lab("its nodes have the interpreter of the tests")
 @pytest.mark.slow
 def test_a_command_in_a_pod_speaks_to_its_cluster_with_nothing_set_up(namespace: str) -> None:
     printed = in_a_pod(namespace, "-m", "jobman", "-e", "kubernetes", "queue", "-o", "json")

@@ -164,6 +164,8 @@ def test_a_volume_is_written_as_a_size_or_with_its_class():
 
 # -- on a cluster --------------------------------------------------------------------------------------------
 
+for_all = pytest.mark.lab("it makes roles of the cluster as a whole")
+
 
 @pytest.fixture(scope="module")
 def site() -> Iterator[Site]:
@@ -172,6 +174,7 @@ def site() -> Iterator[Site]:
 
 
 @on_a_real_cluster
+@for_all
 @pytest.mark.slow
 @pytest.mark.parametrize("variant", SITES.values(), ids=SITES)
 def test_every_object_passes_strict_validation_and_the_walls_of_its_namespace(site, variant):
@@ -187,6 +190,7 @@ def test_every_object_passes_strict_validation_and_the_walls_of_its_namespace(si
 
 
 @on_a_real_cluster
+@for_all
 @pytest.mark.slow
 def test_applying_it_again_changes_nothing(site):
     async def apply(api: Api) -> list[str]:
@@ -226,6 +230,7 @@ def expected(*tables: tuple[Right, ...]) -> set[tuple[str, str, str, str]]:
 
 
 @on_a_real_cluster
+@for_all
 @pytest.mark.slow
 def test_the_server_may_do_what_the_table_says_and_nothing_else(site):
     user = f"system:serviceaccount:{site.namespace}:jobman"
@@ -255,6 +260,7 @@ FORBIDDEN = (
 
 
 @on_a_real_cluster
+@for_all
 @pytest.mark.slow
 @pytest.mark.parametrize(("verb", "resource", "place"), FORBIDDEN)
 def test_the_server_cannot(site, verb, resource, place):
@@ -281,6 +287,7 @@ def test_the_server_cannot(site, verb, resource, place):
 
 
 @on_a_real_cluster
+@for_all
 @pytest.mark.slow
 def test_the_walls_of_a_jobs_namespace_are_there(site):
     (policy,) = kubectl_json("get", "networkpolicy", "-n", site.jobs_namespace)["items"]

@@ -3,10 +3,11 @@
 import pytest
 
 from jobman.engines.kubernetes.copies import CANCELLED
-from jobman.engines.kubernetes.endings import STOPPED
+from jobman.engines.kubernetes.endings import OUT_OF_TIME, STOPPED
 from jobman.engines.kubernetes.names import ATTEMPT, KEY, REPLICA
 from jobman.engines.kubernetes.objects import Condition
 from jobman.engines.kubernetes.seen import attempt_of, is_at_rest, seen
+from jobman.engines.kubernetes.states import standing
 from tests.engines.kubernetes.recorded import changed, recorded
 
 
@@ -90,8 +91,8 @@ def test_what_was_told_to_stop_is_over_when_the_cluster_has_heard_of_it_and_its_
     assert (found.over, found.reason, found.halted) == (True, "signal", True)
 
 
-@pytest.mark.parametrize(("code", "reason", "told"), [(0, "", 0), (143, "signal", 143)])
-def test_what_was_told_to_stop_and_kept_says_how_it_ended(code, reason, told):
+def told_to_stop(code, **notes):
+    """A Job that was stopped, and its pod, which is still there."""
     situation = recorded("exit-3")
     job = changed(
         situation.job,
@@ -104,12 +105,28 @@ def test_what_was_told_to_stop_and_kept_says_how_it_ended(code, reason, told):
     ended = changed(status, state__terminated__exit_code=code, state__terminated__reason="")
     stopped = changed(
         pod,
-        metadata__annotations={STOPPED: "now"},
+        metadata__annotations={STOPPED: "now", **notes},
         status__reason="DeadlineExceeded",
         status__container_statuses=[ended],
     )
-    found = seen([job], [stopped])
+    return job, stopped
+
+
+@pytest.mark.parametrize(("code", "reason", "told"), [(0, "", 0), (143, "signal", 143)])
+def test_what_was_told_to_stop_and_kept_says_how_it_ended(code, reason, told):
+    job, pod = told_to_stop(code)
+    found = seen([job], [pod])
     assert (found.over, found.reason, found.exit_code) == (True, reason, told)
+
+
+@pytest.mark.parametrize(("code", "told"), [(0, None), (143, 143)])
+def test_what_was_told_to_stop_because_its_time_was_up_ran_too_long(code, told):
+    job, pod = told_to_stop(code, **{OUT_OF_TIME: "7"})
+    found = seen([job], [pod])
+    assert (found.reason, found.exit_code) == ("timeout", told)
+    assert found.message == "ran longer than the 7 s it was given"
+    (attempt,) = standing(job, [pod]).replicas[0].attempts
+    assert (attempt.reason, attempt.message) == ("timeout", found.message)
 
 
 def test_an_attempt_of_two_jobs_is_failing_when_one_of_them_failed_and_over_when_both_are_at_rest():

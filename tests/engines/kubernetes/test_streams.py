@@ -13,7 +13,7 @@ import msgspec
 import pytest
 
 from jobman.engines.entering import Entry, Passage
-from jobman.engines.kubernetes.access import Access
+from jobman.engines.kubernetes.access import Access, Login
 from jobman.engines.kubernetes.api import Api
 from jobman.engines.kubernetes.errors import ApiError, Forbidden, NotFound, Unreachable
 from jobman.engines.kubernetes.kubeconfig import load
@@ -225,9 +225,10 @@ def test_a_pod_that_is_not_there_is_told(box: str) -> None:
 
 @on_a_cluster
 def test_who_may_not_enter_is_told_what_is_missing(box: str) -> None:
-    ada = load(kubeconfig().parent / "ada.conf")
+    login = Login(token=kubectl("create", "token", "default", "-n", box).strip())
+    access = msgspec.structs.replace(load(kubeconfig()), login=login)
     with pytest.raises(Forbidden, match="pods/exec"):
-        talk(partial(_enter, namespace=box, pod="box"), ada)
+        talk(partial(_enter, namespace=box, pod="box"), access)
 
 
 def _enter(api: Api, *, namespace: str, pod: str) -> Awaitable[Passage]:

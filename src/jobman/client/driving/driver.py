@@ -47,8 +47,8 @@ class Ground(Protocol):
         Returns how it failed where the cluster will never take it; raises NotNow.
         """
 
-    async def halt(self, address: Address) -> None:
-        """Stop what still runs of an attempt."""
+    async def halt(self, address: Address, why: str = "") -> None:
+        """Stop what still runs of an attempt; `why` as in Replica.stopping_for."""
 
     async def wait(self, until: float) -> None:
         """Until something has changed, or that moment."""
@@ -114,9 +114,9 @@ class Driver:
             if failed is not None:
                 lead.see({address: failed}, ground.now())
 
-        async def halt(address: Address) -> None:
+        async def halt(address: Address, why: str) -> None:
             async with places:
-                await ground.halt(address)
+                await ground.halt(address, why)
             self._halted.add(address)
 
         work = []
@@ -128,7 +128,8 @@ class Driver:
                 work.append(make(address, is_stopping))
             elif seen is not None and (is_stopping or seen.failing) and not (seen.over or seen.halted):
                 # It takes a moment until it is seen to have been told.
-                work += [halt(address)] if address not in self._halted else []
+                why = replica.stopping_for or ""
+                work += [halt(address, why)] if address not in self._halted else []
         await _all(work)
         if later:
             return ground.now() + _LATER_SECONDS

@@ -21,8 +21,8 @@ from jobman.engines.kubernetes.api import Api
 from jobman.engines.kubernetes.copies import CANCELLED
 from jobman.engines.kubernetes.course import RENEW_SECONDS, Course
 from jobman.engines.kubernetes.driven import DrivenCompiler, spot_of
+from jobman.engines.kubernetes.endings import OUT_OF_TIME, started_at
 from jobman.engines.kubernetes.endings import is_over as has_ended
-from jobman.engines.kubernetes.endings import started_at
 from jobman.engines.kubernetes.errors import AlreadyExists, BadRequest, Forbidden, Invalid, NotFound
 from jobman.engines.kubernetes.found import FoundJob
 from jobman.engines.kubernetes.indexes import is_over, width
@@ -149,14 +149,14 @@ class ClusterGround:
         there = await self._api.find(JOBS, written["metadata"]["name"])
         return there is None or there.metadata.deletion_timestamp is not None
 
-    async def halt(self, address: Address) -> None:
+    async def halt(self, address: Address, why: str = "") -> None:
         pods = self._sight.pods_by_owner()
         for job in self._sight.attempts().get(address, []):
             if not is_over(job) and CANCELLED not in job.metadata.annotations:
                 with contextlib.suppress(NotFound):
-                    await self._stop(job, pods.get(job.metadata.uid, []))
+                    await self._stop(job, pods.get(job.metadata.uid, []), why)
 
-    async def _stop(self, job: Job, pods: Sequence[Pod]) -> None:
+    async def _stop(self, job: Job, pods: Sequence[Pod], why: str) -> None:
         """Cut the time of its pods short, which keeps them; where not all have begun, give them up.
 
         The mark of the Job comes last: without it, whoever comes next tells its pods again.
@@ -170,8 +170,7 @@ class ClusterGround:
             with contextlib.suppress(Forbidden, Invalid):
                 for pod in begun:
                     if not has_ended(pod):
-                        short: Written = {"metadata": mark, "spec": {"activeDeadlineSeconds": 1}}
-                        await self._api.merge_patch(PODS, pod.metadata.name, short)
+                        await self._api.merge_patch(PODS, pod.metadata.name, _cut_short(pod, mark, why))
                 patch = {"metadata": mark}
         await self._api.merge_patch(JOBS, job.metadata.name, patch)
 
@@ -201,6 +200,14 @@ def _halted(written: Written) -> Written:
         "metadata": {**metadata, "annotations": annotations},
         "spec": {**spec, "suspend": True},
     }
+
+
+def _cut_short(pod: Pod, mark: Written, why: str) -> Written:
+    """What ends a pod, and tells of its time limit where that is why: the limit itself is written over."""
+    notes = dict(mark["annotations"])
+    if why == "timeout":
+        notes[OUT_OF_TIME] = str(pod.spec.active_deadline_seconds or "")
+    return {"metadata": {"annotations": notes}, "spec": {"activeDeadlineSeconds": 1}}
 
 
 def _moment() -> str:

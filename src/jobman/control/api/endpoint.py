@@ -141,7 +141,7 @@ class Runner:
         endpoint, desk = self._endpoint, self._desk
         exchange = scope[EXCHANGE]
         exchange.route = endpoint.path
-        caller = NOBODY if endpoint.public else desk.door.identify(scope)
+        caller = NOBODY if endpoint.public else await self._identify(scope)
         exchange.owner = caller.user
         if endpoint.admin and not caller.is_admin:
             raise Refusal("forbidden", "Only an administrator may do this.", "Ask one of your service.")
@@ -162,6 +162,16 @@ class Runner:
             await answer(scope, receive, send)
             return
         await send_reply(send, _encoded(answer))
+
+    async def _identify(self, scope: Scope) -> Caller:
+        door = self._desk.door
+        try:
+            return door.identify(scope)
+        except Refusal:
+            if not door.is_behind():
+                raise
+        await self._desk.read(door.learn)
+        return door.identify(scope)
 
 
 def _decoder(kind: type | None, make: Callable[[Any], Any]) -> Any:

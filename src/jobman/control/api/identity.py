@@ -8,10 +8,13 @@ import secrets
 import threading
 import time
 from collections.abc import Mapping
+from contextlib import suppress
+from math import inf
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from jobman.control.answers import Role
 from jobman.control.refusals import Refusal
+from jobman.control.store.errors import StoreError
 from jobman.control.store.records import TokenRecord
 
 if TYPE_CHECKING:
@@ -20,6 +23,7 @@ if TYPE_CHECKING:
 PEER = "jobman.peer"
 """The key of the peer's uid in the scope of a request."""
 _PREFIX = "jobman_"
+_LOOK_SECONDS = 1.0
 
 
 class Caller(NamedTuple):
@@ -49,6 +53,14 @@ class Door(Protocol):
         """Who sent it; raises a Refusal for strangers."""
         ...
 
+    def is_behind(self) -> bool:
+        """Whether a stranger may be somebody it has not heard of yet, so that it should `learn`."""
+        ...
+
+    def learn(self) -> None:
+        """Find out who else may come in; waits for the store."""
+        ...
+
 
 class SocketDoor:
     """The door of a service on a Unix socket: for its own user, and for root."""
@@ -66,12 +78,19 @@ class SocketDoor:
             )
         return self._caller
 
+    def is_behind(self) -> bool:
+        return False
+
+    def learn(self) -> None:
+        """Nobody else ever may."""
+
 
 class TokenDoor:
     """The door of a shared service: for whoever has a token."""
 
     def __init__(self, tokens: Tokens) -> None:
         self._tokens = tokens
+        self._looked = -inf
 
     def identify(self, scope: Mapping[str, Any]) -> Caller:
         given = next((value for name, value in scope["headers"] if name == b"authorization"), b"")
@@ -87,6 +106,18 @@ class TokenDoor:
             )
         return caller
 
+    def is_behind(self) -> bool:
+        """Tokens can be made beside the service; however many strangers knock, it looks now and then only."""
+        now = time.monotonic()
+        if now < self._looked + _LOOK_SECONDS:
+            return False
+        self._looked = now
+        return True
+
+    def learn(self) -> None:
+        with suppress(StoreError):
+            self._tokens.learn()
+
 
 class Tokens:
     """The tokens of a service, by their hashes. A token is 256 random bits: a plain hash is enough."""
@@ -96,10 +127,14 @@ class Tokens:
         self._changing = threading.Lock()
         self._records: dict[str, TokenRecord] = {}
         self._callers: dict[str, Caller] = {}
-        self.load()
+        self._load()
 
-    def load(self) -> None:
-        """Learn from the store who may come in."""
+    def learn(self) -> None:
+        """Take in what others wrote into the store."""
+        with self._changing:
+            self._load()
+
+    def _load(self) -> None:
         records = self._store.tokens()
         self._callers = {
             record.hash: Caller(record.user, "admin" if record.role == "admin" else "user")
@@ -114,6 +149,7 @@ class Tokens:
 
     def all(self) -> list[TokenRecord]:
         """Every token there ever was, in the order they were made."""
+        self.learn()
         return sorted(self._records.values(), key=lambda record: (record.created_at, record.name))
 
     def make(self, name: str, user: str, role: Role) -> tuple[TokenRecord, str]:
@@ -127,6 +163,7 @@ class Tokens:
             created_at=time.time(),
         )
         with self._changing:
+            self._load()
             known = self._records.get(name)
             if known is not None and known.revoked_at is None:
                 raise Refusal(
@@ -135,19 +172,20 @@ class Tokens:
                     "Revoke it, or choose another name.",
                 )
             self._store.add_token(record)
-            self.load()
+            self._load()
         return record, token
 
     def revoke(self, name: str) -> TokenRecord:
         """Let nobody in with this token any more, from the next request on."""
         with self._changing:
+            self._load()
             record = self._records.get(name)
             if record is None:
                 raise Refusal("no-such-token", f"There is no token named {name}.")
             if record.revoked_at is None:
                 self._keep_one_administrator(record)
                 self._store.revoke_token(name, time.time())
-                self.load()
+                self._load()
             return self._records[name]
 
     def _keep_one_administrator(self, leaving: TokenRecord) -> None:

@@ -119,11 +119,11 @@ class Database:
         self._writer.dispose()
 
 
-def open_database(url: str | Path) -> Database:
-    """Open a database by its URL, or a file of SQLite by its path."""
+def open_database(url: str | Path, *, make: bool = True) -> Database:
+    """Open a database by its URL, or a file of SQLite by its path; without `make` it has to be there."""
     parsed = _parsed(url)
     if parsed.get_backend_name() == "sqlite":
-        return _open_sqlite(parsed)
+        return _open_sqlite(parsed, make)
     if parsed.get_backend_name() == "postgresql":
         return _open_postgres(parsed)
     raise StoreError(f"jobman does not know databases of the kind {parsed.get_backend_name()!r}.", _URLS)
@@ -146,11 +146,13 @@ def _place_of(path: Path) -> Place:
     return Place(_url_of(path))
 
 
-def _open_sqlite(url: URL) -> Database:
+def _open_sqlite(url: URL, make: bool) -> Database:
     if not url.database or url.database == ":memory:":
         raise StoreError("A store in memory would not outlive its service.", "Name a file: sqlite:///PATH.")
     place = Place(url)
     path = Path(url.database)
+    if not make and not path.exists():
+        raise StoreError(f"There is no store {place}.", "Name the one that the service uses.")
     with place.explained():
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         # SQLite gives the files beside it the same mode.

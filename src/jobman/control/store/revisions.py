@@ -33,6 +33,15 @@ def bring_up_to_date(database: Database) -> None:
             (create if stored_revision(connection) is None else migrate)(connection)
 
 
+def check_current(database: Database) -> None:
+    """Refuse a store that no service of this version has opened."""
+    with database.read() as connection:
+        if not _is_current(connection, database):
+            raise StoreError(
+                f"No service of this version has used the store {database.place}.", "Start one first."
+            )
+
+
 def stored_revision(connection: Connection) -> str | None:
     """The revision of the tables that are there, if they are."""
     if not inspect(connection).has_table(_version.name):

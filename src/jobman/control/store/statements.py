@@ -44,6 +44,7 @@ _KEPT = {"allocations": ("given_at",)}
 """Values that stay as they were first written: since when something is held does not change."""
 
 _PARAMETERS = {"sqlite": "qmark", "postgresql": "format"}
+_spelt: dict[str, dict[str, Statement]] = {}
 
 
 class Statement:
@@ -69,6 +70,12 @@ class Statement:
 
 def statements(dialect: Dialect) -> dict[str, Statement]:
     """The statement of every kind of rows. Each may be run again with the same rows, to the same end."""
+    if dialect.name not in _spelt:
+        _spelt[dialect.name] = _spell(dialect)
+    return _spelt[dialect.name]
+
+
+def _spell(dialect: Dialect) -> dict[str, Statement]:
     exact = {"jobs": _add_jobs(dialect), "lives": _change_lives(), "events": _add_events(dialect)}
     found = {kind: _replace(kind, dialect) for kind in ORDER if kind not in (*exact, *ONCE)}
     found |= {kind: _insert(kind, dialect).on_conflict_do_nothing() for kind in ONCE}

@@ -17,7 +17,7 @@ from jobman.control.store.errors import Fenced, StoreError
 from jobman.control.store.reader import batched
 from jobman.control.store.reads import FINAL, Reads, last_numbers
 from jobman.control.store.records import Changes, TokenRecord
-from jobman.control.store.revisions import bring_up_to_date
+from jobman.control.store.revisions import bring_up_to_date, check_current
 from jobman.control.store.rows import Batch, Row, batch_of
 from jobman.control.store.schema import jobs, meta, submissions, tokens
 from jobman.control.store.statements import ORDER, removals, statements
@@ -39,6 +39,17 @@ class Store(Reads):
         database = open_database(url)
         try:
             bring_up_to_date(database)
+        except BaseException:
+            database.close()
+            raise
+        return cls(database)
+
+    @classmethod
+    def join(cls, url: str | Path) -> Store:
+        """Open a store beside the service that uses it: nothing is made, and nothing migrated."""
+        database = open_database(url, make=False)
+        try:
+            check_current(database)
         except BaseException:
             database.close()
             raise

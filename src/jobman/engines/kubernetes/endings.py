@@ -16,6 +16,8 @@ IGNORED, BEFORE = "jobman: ignored exit code ", "jobman: the hook before it ende
 """Last words of a container that only we understand; an exit code follows."""
 STOPPED = names.PREFIX + "cancelled"
 """Annotation of a pod that was told to end: its time was cut short, so that what it wrote is kept."""
+OUT_OF_TIME = names.PREFIX + "out-of-time"
+"""Annotation of a pod that was told to end because its time was up: the seconds it was given."""
 NOT_STARTED = "jobman: there is no program "
 LAUNCH = 128
 """How a container ends whose command cannot be started."""
@@ -88,7 +90,7 @@ def ending(pod: Pod, events: Iterable[Event] = ()) -> Ending:
     ended = first[1] if first else None
     code = ended.exit_code if ended else None
     if STOPPED in pod.metadata.annotations and pod.status.reason == "DeadlineExceeded":
-        return Ending(exit_code=0) if code is None else Ending("signal", code, _number(code))
+        return _as_told(pod, code)
     if taken := disruption(pod):
         reason, words = _DISRUPTIONS.get(taken.reason, ("preempted", taken.message))
         reason = _POD_REASONS.get(pod.status.reason, reason)
@@ -99,6 +101,14 @@ def ending(pod: Pod, events: Iterable[Event] = ()) -> Ending:
     if first is None:
         return Ending("launch-failed", None, None, pod.status.message.strip())
     return _of_container(pod, *first, list(events))
+
+
+def _as_told(pod: Pod, code: int | None) -> Ending:
+    """How a pod ended that was told to: well, where it could, unless it had used up its time."""
+    limit = pod.metadata.annotations.get(OUT_OF_TIME)
+    if limit is not None:
+        return Ending("timeout", code, _number(code), too_long(int(limit) if limit.isdecimal() else None))
+    return Ending(exit_code=0) if code is None else Ending("signal", code, _number(code))
 
 
 def _of_container(pod: Pod, status: ContainerStatus, ended: Terminated, events: Sequence[Event]) -> Ending:

@@ -25,10 +25,17 @@ from jobman.engines.kubernetes.managed.survey import Survey
 from jobman.engines.kubernetes.managed.target import ManagedTarget
 from jobman.plan.replicas import for_replica
 from jobman.sched.allocation import Allocation, Slot
-from tests.engines.kubernetes.cluster import Relay, a_namespace, image, kubeconfig, kubectl, kubectl_json
+from tests.engines.kubernetes.cluster import (
+    Relay,
+    a_namespace,
+    image,
+    kubeconfig,
+    kubectl,
+    kubectl_json,
+    two_nodes,
+)
 
 PATIENCE = 60.0
-NODES = ("lab-1", "lab-2")
 KINDS = "pods,jobs.batch,services,configmaps,networkpolicies,secrets,persistentvolumeclaims"
 Report = TypeVar("Report", bound=base.Report)
 Found = TypeVar("Found")
@@ -48,6 +55,7 @@ class Ground:
     ) -> None:
         self.folder = folder
         self.namespace = namespace
+        self.nodes = two_nodes()
         self.pool = pool or Pool()
         self.limits = limits
         self.lost_after = lost_after
@@ -104,12 +112,13 @@ class Ground:
     # -- orders ----------------------------------------------------------------------------------------
 
     def order(
-        self, document: str, task: str = "", *, nodes: tuple[str, ...] = NODES[:1], **given: Any
+        self, document: str, task: str = "", *, nodes: tuple[str, ...] = (), **given: Any
     ) -> base.Order:
         """An order for the first replica of the first task of a document, with a copy on each of `nodes`."""
         plan = loads(document).plan()
         unit = next(each for each in plan.units if each.kind == "task" and task in ("", each.id))
         index = given.pop("index", 0)
+        nodes = nodes or self.nodes[:1]
         settings: dict[str, Any] = {
             "job": secrets.token_hex(6),
             "job_name": "example",
@@ -130,7 +139,7 @@ class Ground:
         document = f"version: 1\nresources: {{each: {_shape(copies)}}}\n"
         document += f"tasks:\n- name: work\n  resources: each\n  command: [sh, -c, {_quoted(script)}]\n"
         document += "".join(f"  {line}\n" for line in keys.splitlines())
-        nodes = tuple(NODES[copy % 2] for copy in range(copies))
+        nodes = tuple(self.nodes[copy % 2] for copy in range(copies))
         return self.order(document, nodes=given.pop("nodes", nodes), **given)
 
     def launch(self, *orders: base.Order) -> None:

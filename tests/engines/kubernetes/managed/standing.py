@@ -19,7 +19,7 @@ from jobman.engines.kubernetes.managed.compile import (
     shared_objects,
 )
 from jobman.sched.allocation import Allocation, Slot
-from tests.engines.kubernetes.cluster import image, kubectl, kubectl_json
+from tests.engines.kubernetes.cluster import image, kubectl, kubectl_json, two_nodes
 from tests.engines.kubernetes.managed.orders_of import order
 from tests.engines.kubernetes.objects_of import plan_of
 
@@ -32,8 +32,7 @@ class Standing:
     def __init__(self, namespace: str, **given: Any) -> None:
         self.target = ManagedTarget(namespace=namespace, service="test", default_image=image(), **given)
         self.namespace = namespace
-        found = kubectl_json("get", "nodes")["items"]
-        self.nodes = [each["metadata"]["name"] for each in found if not each["spec"].get("taints")]
+        self.nodes = two_nodes()
         self._create(namespace_objects(self.target))
 
     def start(self, document: str, *, job: str | None = None, alone: bool = False, **more: Any) -> Order:

@@ -9,6 +9,7 @@ import pytest
 from jobman.engines.kubernetes.managed.compile import compile_order, namespace_objects, shared_objects
 from jobman.engines.kubernetes.managed.features import refusals
 from jobman.engines.kubernetes.managed.overheads import overhead
+from jobman.plan.nodes import COPY
 from jobman.settings import load_settings
 from tests.engines.kubernetes.cluster import a_namespace, image, kubectl, on_a_real_cluster
 from tests.engines.kubernetes.managed.orders_of import ID, order, orders, target
@@ -72,6 +73,7 @@ def test_a_cluster_takes_everything_that_is_not_refused(namespace, settings):
     try_out([*found.values(), *namespace_objects(into)])
 
 
+@pytest.mark.lab("it makes a runtime class")
 def test_a_runtime_class_costs_in_the_cluster_what_we_count(namespace):
     name = f"test-{secrets.token_hex(4)}"
     fixed = {"cpu": "250m", "memory": "120Mi"}
@@ -90,4 +92,5 @@ def test_a_runtime_class_costs_in_the_cluster_what_we_count(namespace):
     finally:
         kubectl("delete", "runtimeclass", name, "--wait=false")
     assert pod["spec"]["overhead"] == fixed
-    assert overhead({name: fixed}, plan, plan.unit("a")) == {"core": 250, "memory": 120 * 2**20}
+    counted = overhead({name: fixed}, plan, plan.unit("a"))
+    assert counted == {"core": 250, "memory": 120 * 2**20, COPY: 1}

@@ -17,6 +17,7 @@ from tests.engines.kubernetes.cluster import kubectl, on_a_real_cluster
 from tests.engines.kubernetes.managed.ground import Ground, a_ground, eventually
 
 pytestmark = [on_a_real_cluster, pytest.mark.slow]
+for_all = pytest.mark.lab("it makes rules for the cluster as a whole")
 
 
 @pytest.fixture
@@ -33,7 +34,7 @@ def test_an_order_runs_and_is_over(ground: Ground) -> None:
     assert over.started_at is not None
     assert over.started_at <= over.at
     assert ground.out(order) == "hello\n"
-    assert [(each.path, each.node) for each in over.outputs] == [(running.outputs[0].path, "lab-1")]
+    assert [(each.path, each.node) for each in over.outputs] == [(running.outputs[0].path, ground.nodes[0])]
     assert over.outputs[0].size == len("hello\n")
 
 
@@ -52,7 +53,7 @@ def test_copies_of_a_gang_start_on_their_nodes_and_find_each_other(ground: Groun
     script = f"until ping -c 1 -w 5 {other}; do sleep 0.2; done; hostname"
     order = ground.shell(script, copies=2)
     assert ground.run(order).reason == ""
-    assert [pod["spec"]["nodeName"] for pod in ground.pods(order)] == ["lab-1", "lab-2"]
+    assert [pod["spec"]["nodeName"] for pod in ground.pods(order)] == list(ground.nodes)
     assert ground.out(order, 0).splitlines()[-1] == "work-0-0"
     assert ground.out(order, 1).splitlines()[-1] == "work-0-1"
 
@@ -61,7 +62,7 @@ def test_when_one_copy_fails_the_others_are_stopped(ground: Ground) -> None:
     order = ground.shell("test $JOBMAN_RANK = 1 && exit 7; sleep 600", copies=2, keys="grace: 1s")
     over = ground.run(order)
     assert (over.reason, over.exit_code) == ("exit", 7)
-    assert over.message == "copy 1 on lab-2: ended with exit code 7"
+    assert over.message == f"copy 1 on {ground.nodes[1]}: ended with exit code 7"
 
 
 def test_a_stopped_attempt_ends_within_its_grace(ground: Ground) -> None:
@@ -141,7 +142,7 @@ def test_what_the_cluster_cannot_bind_is_undone(tmp_path: Path) -> None:
 
 
 def test_no_copy_starts_where_the_node_of_another_is_gone(ground: Ground) -> None:
-    order = ground.shell("true", copies=2, nodes=("lab-1", "nowhere"))
+    order = ground.shell("true", copies=2, nodes=(ground.nodes[0], "nowhere"))
     over = ground.run(order)
     assert (over.reason, over.message) == ("preempted", "there is no node nowhere")
     assert over.started_at is None
@@ -241,6 +242,7 @@ def test_a_cluster_that_refuses_pods_is_quoted(ground: Ground) -> None:
     assert over.started_at is None
 
 
+@for_all
 @pytest.mark.parametrize("copies", [1, 2])
 def test_what_the_clusters_own_rules_refuse_is_quoted(ground: Ground, copies: int) -> None:
     with a_rule(ground.namespace, "not in this house"):
@@ -250,7 +252,7 @@ def test_what_the_clusters_own_rules_refuse_is_quoted(ground: Ground, copies: in
     assert over.started_at is None
 
 
-@pytest.mark.lab
+@for_all
 def test_what_a_webhook_refuses_is_quoted(ground: Ground, tmp_path: Path) -> None:
     keys_folder = tmp_path / "keys"
     keys_folder.mkdir()

@@ -8,7 +8,11 @@ from tests.engines.kubernetes.cluster import a_namespace, image, kubectl, on_a_r
 from tests.engines.kubernetes.managed.standing import Standing, asking, new_id, until
 from tests.engines.kubernetes.objects_of import task
 
-pytestmark = [pytest.mark.slow, on_a_real_cluster]
+pytestmark = [
+    pytest.mark.slow,
+    on_a_real_cluster,
+    pytest.mark.lab("it counts on network policies being enforced"),
+]
 LISTEN = "[sh, -c, 'nc -ll -p 80 -e cat & nc -ll -p 90 -e cat & exec sleep 600']"
 TWO = "{type: node, count: 2, with: [{type: memory, count: 16Mi}]}"
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from jobman.engines import base
-from jobman.engines.kubernetes.managed import nodes
+from jobman.engines.kubernetes.managed import nodes, releasing
 from jobman.engines.kubernetes.managed.nodes import Pool
 from tests.engines.kubernetes.cluster import kubectl, on_a_real_cluster
 from tests.engines.kubernetes.managed.frail import DEVICE, POOL, Frail, a_frail_node
@@ -71,7 +71,7 @@ def test_a_node_that_comes_back_in_time_has_kept_what_it_ran(tmp_path: Path) -> 
 def test_a_gang_that_loses_a_node_is_lost_as_a_whole(tmp_path: Path) -> None:
     anywhere = Pool(tolerations=POOL.tolerations)
     with a_frail_node(tmp_path, lost_after=2.0, pool=anywhere) as frail:
-        ground, order = frail.ground, frail.running("sleep 600; true", beside=("lab-1",))
+        ground, order = frail.ground, frail.running("sleep 600; true", beside=frail.ground.nodes[:1])
         frail.stop()
         over = ground.over(order)
         assert (over.reason, over.exit_code) == ("node-lost", None)
@@ -131,6 +131,25 @@ def test_a_node_that_is_cordoned_takes_nothing_and_keeps_what_it_has(frail: Frai
     kubectl("uncordon", frail.name)
     frail.until_it_is("up")
     assert frail.ran == ["ran"]
+
+
+def test_a_gang_starts_as_a_whole_though_a_node_is_cordoned_while_its_gates_come_off(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with a_frail_node(tmp_path, lost_after=300.0, pool=Pool(tolerations=POOL.tolerations)) as frail:
+
+        def cordon(name: str) -> None:
+            if name == "release.all-seen":
+                kubectl("cordon", frail.name)
+
+        monkeypatch.setattr(releasing, "failpoint", cordon)
+        order = frail.running("until test -e /ledger/go; do sleep 0.2; done", beside=frail.ground.nodes[:1])
+        frail.until_it_is("drained")
+        frail.tell("go")
+        assert frail.ground.over(order).reason == ""
+        assert frail.ran == ["ran", "ran"]
+        kubectl("uncordon", frail.name)
+        frail.until_it_is("up")
 
 
 def test_what_ran_on_a_node_that_is_deleted_is_lost(frail: Frail) -> None:

@@ -227,6 +227,7 @@ def test_a_right_that_is_missing_for_a_moment_is_waited_for(tmp_path: Path) -> N
     asyncio.run(stage.play(scene))
 
 
+@pytest.mark.slow
 def test_a_right_that_is_never_there_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async def scene(stage: Scene, attempt: Attempt) -> None:
         del attempt
