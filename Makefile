@@ -7,8 +7,9 @@ VENV   := .venv/.stamp
 CODE   := $(wildcard src/jobman bench fuzz lab tests tools)
 # Half of the tests wait for others, such as a cluster: more of them run at once than there are cores.
 WORKERS ?= $(shell cores=$$(nproc 2>/dev/null || echo 2); echo $$((cores + (cores + 1) / 2)))
+# Who is done takes over from the others: tests on a cluster take a thousand times as long as most.
 # Where nothing compiled may be kept, every test process compiles all the tests and every command all of jobman.
-PYTEST := PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n $(WORKERS)
+PYTEST := PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
