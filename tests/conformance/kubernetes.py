@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import getpass
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from textwrap import dedent
@@ -35,9 +35,10 @@ from jobman.plan.model import Plan
 from jobman.settings import settings_from_text
 from tests.client.commanding import config_for
 from tests.conformance import sizes
-from tests.conformance.bound import Bound, kept, settled
+from tests.conformance.bound import kept, settled
 from tests.conformance.handle import JobHandle
 from tests.conformance.housing import housed_pod, need_what_is_used
+from tests.conformance.in_pods import InPods
 from tests.conformance.outcome import Outcome
 from tests.conformance.promises import keep_promise
 from tests.conformance.site import TEXT
@@ -46,7 +47,6 @@ from tests.engines.kubernetes.cluster import (
     image,
     kubeconfig,
     kubectl,
-    need_shared_files,
 )
 
 PATIENCE = 150.0
@@ -144,33 +144,20 @@ def housed_set(jobs: Written, house: Callable[[Written], Written]) -> Written:
     return {**jobs, "spec": {**spec, "replicatedJobs": members}}
 
 
-class ClusterEngine(Bound):
+class ClusterEngine(InPods):
     """A cluster without a service, in the folder of one scenario."""
 
     name = "kubernetes-direct"
-    gpu_variable = "NVIDIA_VISIBLE_DEVICES"
-    os_label = "kubernetes.io/os"
-    beat = sizes.BEAT
 
     def __init__(self, site: DirectSite, folder: Path) -> None:
         super().__init__(folder, site.settings)
         self._site = site
         self._drivers: list[Begun[Any]] = []
         """Of graphs, which go on only while somebody drives them, as `jobman run` does."""
-        self._nodes = ExitStack()
-
-    @property
-    def folder(self) -> Path:
-        need_shared_files()
-        return self._folder
-
-    def alone(self) -> None:
-        self._take(sizes.ONE_NODE)
 
     def _take(self, size: str) -> None:
-        if size != self._site.size:
-            self._nodes.enter_context(sizes.taken(size))
-            self._site.size = size
+        super()._take(size)
+        self._site.size = size
 
     def _submit(
         self, plan: Plan | None, document: str, *, virtual: str | None = None, **options: Any
@@ -197,19 +184,9 @@ class ClusterEngine(Bound):
         self._drivers += [begun for job in handles if (begun := client.drive(job.id)) is not None]
         return handles
 
-    def secret(self, name: str, **entries: str) -> None:
-        self._keep("Secret", name, entries)
-
-    def config(self, name: str, **entries: str) -> None:
-        self._keep("ConfigMap", name, entries)
-
     def _keep(self, kind: str, name: str, entries: Mapping[str, str]) -> None:
         written = yaml.safe_dump(kept(kind, name, entries))
         kubectl("apply", "-n", self._site.namespace, "-f", "-", stdin=written)
-
-    def leave(self) -> list[str]:
-        with self._nodes:
-            return self._leave()
 
     def _leave(self) -> list[str]:
         over = [job for job in self._jobs if job.details().state in FINAL_STATES]

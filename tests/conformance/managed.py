@@ -14,13 +14,13 @@ import yaml
 from jobman.control.answers import Submission
 from jobman.plan.model import Plan
 from tests.conformance import sizes
-from tests.conformance.bound import Bound, kept, settled
+from tests.conformance.bound import kept, settled
 from tests.conformance.handle import JobHandle
 from tests.conformance.housing import need_what_is_used
+from tests.conformance.in_pods import InPods
 from tests.conformance.promises import keep_promise
 from tests.conformance.site import SETTINGS, TEXT
 from tests.control.cluster_service import ClusterService, a_cluster_service
-from tests.engines.kubernetes.cluster import need_shared_files
 
 PATIENCE = 90.0
 _PAUSE = 0.1
@@ -62,33 +62,15 @@ class ManagedSite:
         return Managed(self, folder)
 
 
-class Managed(Bound):
+class Managed(InPods):
     """A cluster with a service, in the folder of one scenario."""
 
     name = "kubernetes-managed"
-    gpu_variable = "NVIDIA_VISIBLE_DEVICES"
-    os_label = "kubernetes.io/os"
-    beat = sizes.BEAT
 
     def __init__(self, site: ManagedSite, folder: Path) -> None:
         super().__init__(folder, SETTINGS)
         self._site = site
-        self._size = ""
-        self._nodes = ExitStack()
         self._service_of: dict[str, ClusterService] = {}
-
-    @property
-    def folder(self) -> Path:
-        need_shared_files()
-        return self._folder
-
-    def alone(self) -> None:
-        self._take(sizes.ONE_NODE)
-
-    def _take(self, size: str) -> None:
-        if size != self._size:
-            self._nodes.enter_context(sizes.taken(size))
-            self._size = size
 
     def _submit(
         self, plan: Plan | None, document: str, *, virtual: str | None = None, **options: Any
@@ -110,20 +92,10 @@ class Managed(Bound):
         self._service_of |= {job.id: service for job in handles}
         return handles
 
-    def secret(self, name: str, **entries: str) -> None:
-        self._keep("Secret", name, entries)
-
-    def config(self, name: str, **entries: str) -> None:
-        self._keep("ConfigMap", name, entries)
-
     def _keep(self, kind: str, name: str, entries: Mapping[str, str]) -> None:
         self._site.service(self._size).kubectl(
             "apply", "-f", "-", stdin=yaml.safe_dump(kept(kind, name, entries))
         )
-
-    def leave(self) -> list[str]:
-        with self._nodes:
-            return self._leave()
 
     def _leave(self) -> list[str]:
         for job in self._jobs:

@@ -31,11 +31,11 @@ def why(context: typer.Context, job: Job = None, named: JobName = None, output: 
     reference = one_job(job, named)
     with Calling(form) as client:
         answer = client.why(reference)
-    answer.suggestion = aimed(answer.suggestion)
     if form == "table":
         lines = render_why(answer, time.time(), width_of(sys.stdout), colour=wanted())
         sys.stdout.writelines(f"{line}\n" for line in lines)
     else:
+        answer.suggestion = aimed(answer.suggestion)
         emit(answer, form)
 
 

@@ -57,27 +57,30 @@ class KeptLogs(msgspec.Struct, frozen=True, kw_only=True):
 def kept_logs(text: str) -> KeptLogs:
     """What `--keep-logs` means; raises ValueError with a sentence and, behind a line's end, advice."""
     if text.startswith(_STORE):
-        return _in_a_store(text)
+        bucket, folder = _parted(text, _STORE)
+        if not _BUCKET.fullmatch(bucket) or folder is None or not folder.isprintable():
+            raise ValueError(f"'{text}' names no place in a bucket\n{_FORMS}")
+        return KeptLogs(text=text, bucket=bucket, path=folder)
     if scheme := _SCHEME.match(text):
         raise ValueError(f"output cannot be kept in {scheme[1]}://: nobody here writes there\n{_FORMS}")
     if text.startswith(_CLAIM):
-        claim, _, path = text.removeprefix(_CLAIM).partition("/")
-        path = posixpath.normpath(path) if path else ""
-        if not names.is_object_name(claim) or path.startswith(("/", "..")):
+        claim, folder = _parted(text, _CLAIM)
+        if not names.is_object_name(claim) or folder is None:
             raise ValueError(f"'{text}' names no claim\n{_FORMS}")
-        return KeptLogs(text=text, claim=claim, path="" if path == "." else path)
+        return KeptLogs(text=text, claim=claim, path=folder)
     path = posixpath.normpath(text) if text else ""
     if not path.startswith("/") or path == "/" or ".." in text.split("/") or ":" in text:
         raise ValueError(f"'{text}' is no place to keep output\n{_FORMS}")
     return KeptLogs(text=text, path=path)
 
 
-def _in_a_store(text: str) -> KeptLogs:
-    bucket, _, path = text.removeprefix(_STORE).partition("/")
-    path = posixpath.normpath(path) if path else ""
-    if not _BUCKET.fullmatch(bucket) or path.startswith(("/", "..")) or not path.isprintable():
-        raise ValueError(f"'{text}' names no place in a bucket\n{_FORMS}")
-    return KeptLogs(text=text, bucket=bucket, path="" if path == "." else path)
+def _parted(text: str, form: str) -> tuple[str, str | None]:
+    """What stands first behind the word for a form, and the folder in it; None for one that is outside."""
+    name, _, path = text.removeprefix(form).partition("/")
+    folder = posixpath.normpath(path) if path else ""
+    if folder.startswith(("/", "..")):
+        return name, None
+    return name, "" if folder == "." else folder
 
 
 def log_base(job: str, unit: str) -> str:

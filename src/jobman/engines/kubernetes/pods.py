@@ -13,7 +13,7 @@ from jobman.engines.kubernetes.affinity import placement
 from jobman.engines.kubernetes.environment import calculated, environment, environment_from
 from jobman.engines.kubernetes.failures import Forgiven, forgiven
 from jobman.engines.kubernetes.keeper import keeper
-from jobman.engines.kubernetes.kept_logs import log_base
+from jobman.engines.kubernetes.kept_logs import KeptLogs, log_base
 from jobman.engines.kubernetes.objects import Written
 from jobman.engines.kubernetes.piece import Piece
 from jobman.engines.kubernetes.probes import probes
@@ -120,9 +120,8 @@ def _clones(piece: Piece, found: Storage) -> Iterator[dict[str, Any]]:
 def _keepers(piece: Piece) -> Iterator[dict[str, Any]]:
     """Who carries output to a store, where it is kept in one."""
     target = piece.target
-    if target.keep_logs is not None and target.keep_logs.bucket:
-        image = prefixed(target.keeper.image, target)
-        made = keeper(target.keep_logs, target.job_id, image, target.keeper.secret)
+    if (kept := _in_a_store(target)) is not None:
+        made = keeper(kept, target.job_id, prefixed(target.keeper.image, target), target.keeper.secret)
         yield {**made, "securityContext": helper_security(piece.unit)}
 
 
@@ -165,13 +164,18 @@ def _container(piece: Piece, mounts: list[dict[str, Any]]) -> dict[str, Any]:
 
 def _around(piece: Piece) -> Around:
     """What the shell has to do; whoever numbers the attempts also starts each of them in a pod of its own."""
-    kept = piece.target.keep_logs
     wanted = around(piece.unit, calculated(piece), _forgiven(piece), _kept(piece))
     return msgspec.structs.replace(
         wanted,
         counts=wanted.counts and piece.attempt is None,
-        carried=kept is not None and bool(kept.bucket),
+        carried=_in_a_store(piece.target) is not None,
     )
+
+
+def _in_a_store(target: Target) -> KeptLogs | None:
+    """Where output is kept, if somebody has to carry it there."""
+    kept = target.keep_logs
+    return kept if kept is not None and kept.bucket else None
 
 
 def _forgiven(piece: Piece) -> tuple[Forgiven, ...]:
