@@ -50,6 +50,8 @@ def open_client(*, start: bool = True) -> Client:
     """
     if Chosen.engine == "kubernetes":
         return _direct()
+    if Chosen.engine == "slurm":
+        return _batch()
     return Client.usual() if os.environ.get("JOBMAN_SERVER") else Client.embedded(start=start)
 
 
@@ -64,6 +66,17 @@ def _direct() -> Client:
     cluster = _cluster()
     path = None if cluster.kubeconfig is None else os.path.expanduser(cluster.kubeconfig)  # noqa: PTH111
     return DirectClient(path, cluster.context, namespace=cluster.namespace)
+
+
+def _batch() -> Client:
+    from jobman.client.batch_opening import open_batch
+    from jobman.settings import load_settings
+    from jobman.spec.problems import SpecError
+
+    try:
+        return open_batch(Chosen.engine, load_settings(Chosen.settings_file).values)
+    except SpecError as error:
+        stop(error.problems, "table")
 
 
 def _cluster() -> Cluster:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 FORMATS = ("table", "json", "yaml")
 ENGINES = ("local", "kubernetes", "slurm", "flux")
-BUILT = ("local", "kubernetes")
+BUILT = ("local", "kubernetes", "slurm")
 INTERRUPTED = 130
 """What shells say of a command that was ended by Ctrl-C."""
 _ABOUT_JOBS = (

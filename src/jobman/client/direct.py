@@ -9,9 +9,8 @@ import threading
 import time
 from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import aclosing, suppress
-from fnmatch import fnmatchcase
 from itertools import chain
-from typing import Any, NoReturn
+from typing import Any
 
 import msgspec
 
@@ -22,14 +21,14 @@ from jobman.client.direct_sessions import DirectSession
 from jobman.client.direct_submission import Prepared, fingerprint, job_id, prepare, read
 from jobman.client.driving.journey import drive, is_abandoned
 from jobman.client.failures import Refused
-from jobman.client.link import Link
+from jobman.client.filters import tests, words
+from jobman.client.no_link import NoLink, not_here
 from jobman.control.admission import plain, submitted_again
 from jobman.control.answers import (
     Attempt,
     Copy,
     Details,
     Event,
-    Failure,
     Job,
     LogLine,
     Node,
@@ -61,14 +60,7 @@ _SETTLE_SECONDS = 0.2
 _TAKEN_SECONDS = 0.05
 _CANCEL_SECONDS = 30.0
 _LIST = "jobman list shows those there are."
-_THINGS = {
-    "extend": "More time for what runs",
-    "queues": "Queues",
-    "nodes": "Draining nodes",
-    "calendar": "Maintenance and reservations",
-    "usage": "Accounting",
-    "tokens": "Tokens",
-}
+_PLACE = "a plain cluster"
 _ONE_STREAM = LogLine(
     at=0.0,
     replica="",
@@ -77,28 +69,6 @@ _ONE_STREAM = LogLine(
     stream="note",
     text="a cluster keeps standard output and standard error as one: this is both",
 )
-_ADVICE = "That needs a service of jobman; JOBMAN_SERVER names one."
-
-
-class _NoLink(Link):
-    """Where a client would ask a service: everything that comes here cannot be done without one."""
-
-    def ask(self, method: str, target: str, **_: Any) -> bytes:
-        del method
-        not_here(target)
-
-    def stream(self, target: str, *_: Any, **__: Any) -> NoReturn:
-        not_here(target)
-
-
-def not_here(target: str) -> NoReturn:
-    """Refuse what only a service can do; `target` is where it would be asked for."""
-    words = target.partition("?")[0].split("/")
-    what = next((_THINGS[word] for word in reversed(words) if word in _THINGS), "This")
-    message = (
-        f"{what}: not on a plain cluster." if what != "This" else "There is no service on a plain cluster."
-    )
-    raise Refused(501, Failure(code="not-here", message=message, advice=_ADVICE, exit=4))
 
 
 class DirectClient(Client):
@@ -112,7 +82,7 @@ class DirectClient(Client):
         namespace: str | None = None,
         api: Callable[[Access], Api] = Api,
     ) -> None:
-        super().__init__(_NoLink())
+        super().__init__(NoLink(_PLACE))
         with as_failures():
             access = load(path, context)
         if namespace is not None:
@@ -205,8 +175,8 @@ class DirectClient(Client):
 
     async def _fitting(self, filters: Mapping[str, Filters]) -> list[FoundJob]:
         found = await self._direct.jobs(mine=bool(filters.get("mine")))
-        tests = list(_tests(filters))
-        return [job for job in found if all(test(job) for test in tests)]
+        checks = list(tests(filters))
+        return [job for job in found if all(check(job) for check in checks)]
 
     def details(self, ref: str) -> Details:
         return tell.details_answer(self._found(ref))
@@ -284,7 +254,7 @@ class DirectClient(Client):
         with suppress(Refused):
             job = self._found(ref)
         if job is None or not job.is_over:
-            not_here("/extend")
+            not_here("/extend", _PLACE)
         raise Refused(409, Refusal("wrong-state", f"the job {job.id} is over").failure())
 
     async def _act(self, ref: str, act: Callable[[FoundJob], Any]) -> Job:
@@ -296,7 +266,7 @@ class DirectClient(Client):
         return tell.job_answer(now or job)
 
     def replicas(self, ref: str, **filters: Filters) -> Iterator[Replica]:
-        unit, states = filters.get("unit"), _words(filters.get("state"))
+        unit, states = filters.get("unit"), words(filters.get("state"))
         found = [tell.replica_answer(replica) for replica in self._found(ref).replicas()]
         return (one for one in found if unit in (None, one.unit) and (states is None or one.state in states))
 
@@ -363,7 +333,7 @@ class DirectClient(Client):
         self, ref: str | None = None, *, follow: bool = False, after: int | None = None
     ) -> Iterator[Event]:
         if ref is None:
-            not_here("/v1/events")
+            not_here("/v1/events", _PLACE)
         job = self._found(ref)
         if follow:
             happened = self._loop.iterate(self._direct.happening(job.id))
@@ -423,32 +393,6 @@ async def _opened(make: Callable[[], Direct]) -> Direct:
 
 def _submitted(prepared: list[Prepared], warnings: Iterable[Problem], **more: Any) -> Submitted:
     return Submitted(jobs=[one.answer for one in prepared], warnings=plain(warnings), **more)
-
-
-def _words(given: Filters) -> set[str] | None:
-    if given is None:
-        return None
-    return set(given.split(",")) if isinstance(given, str) else {str(one) for one in given}  # type: ignore[union-attr]
-
-
-def _tests(filters: Mapping[str, Any]) -> Iterator[Callable[[FoundJob], bool]]:
-    """What a job has to be like."""
-    if (owner := filters.get("owner")) is not None:
-        yield lambda job: job.owner == owner
-    if states := _words(filters.get("state")):
-        yield lambda job: job.state in states
-    if (name := filters.get("name")) is not None:
-        yield lambda job: fnmatchcase(job.name, name)
-    for label in _words(filters.get("label")) or ():
-        yield lambda job, label=label: tell.has_label(job, label)  # type: ignore[misc]
-    if filters.get("queue") is not None:
-        yield lambda _: False
-    if (since := filters.get("since")) is not None:
-        yield lambda job: job.submitted_at >= since
-    if (until := filters.get("until")) is not None:
-        yield lambda job: job.submitted_at < until
-    if (text := filters.get("search")) is not None:
-        yield lambda job: text.lower() in f"{job.id} {job.name} {job.owner}".lower()
 
 
 def _output_filter(job: FoundJob, filters: Mapping[str, Any]) -> Callable[[Output], bool]:

@@ -12,6 +12,7 @@ from jobman.settings.kubernetes import KUBERNETES, Kubernetes
 from jobman.settings.queues import QUEUES, Queue
 from jobman.settings.registries import IMAGE_PREFIX, REGISTRIES, Registry
 from jobman.settings.scheduler import SCHEDULER, Scheduler
+from jobman.settings.slurm import SLURM, Slurm
 from jobman.spec import quantities
 from jobman.spec.attributes import Attributes
 from jobman.spec.kinds import Items, Names, Text, Whole
@@ -141,6 +142,7 @@ class Written(Element, frozen=True, kw_only=True):
     accounts: Annotated[tuple[Account, ...], Key(ACCOUNTS, "who pays, as a tree")] = ()
     scheduler: Annotated[Scheduler | None, Key(SCHEDULER, "how jobs are scheduled")] = None
     kubernetes: Annotated[Kubernetes | None, Key(KUBERNETES, "the cluster that jobs run on")] = None
+    slurm: Annotated[Slurm | None, Key(SLURM, "the Slurm cluster that jobs are submitted to")] = None
     accounting: Annotated[dict[str, Any], Key(ACCOUNTING, "how usage is charged")] = {}
     priorities: Annotated[
         tuple[Priority, ...], Key(Items(Of(Priority), "a list of classes"), "priority classes jobs may name")

@@ -1,0 +1,139 @@
+"""The output of copies, from the files they write: as it is, or as it grows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from jobman.control.answers import LogLine
+from jobman.engines.scripts.found import BatchJob, ReplicaAt
+
+_LONGEST = 64 * 1024
+_STREAMS = {"out": "stdout", "err": "stderr"}
+
+
+class Tail:
+    """One file of output, read on from where it was left."""
+
+    def __init__(self, path: Path, line: LogLine, start: int) -> None:
+        self.path = path
+        self._line = line
+        self._offset = start
+        self._rest = b""
+
+    def read(self, at: float, *, last: bool) -> Iterator[LogLine]:
+        """The lines that came since; with `last` also what has no end yet."""
+        try:
+            with self.path.open("rb") as file:
+                file.seek(self._offset)
+                data = self._rest + file.read()
+        except OSError:
+            return
+        self._offset += len(data) - len(self._rest)
+        *lines, self._rest = data.split(b"\n")
+        if last and self._rest:
+            lines.append(self._rest)
+            self._rest = b""
+        for line in lines:
+            yield self._made(line, at)
+
+    def _made(self, line: bytes, at: float) -> LogLine:
+        text = line[:_LONGEST].decode(errors="replace").removesuffix("\r")
+        known = self._line
+        return LogLine(
+            at=at or known.at,
+            replica=known.replica,
+            attempt=known.attempt,
+            copy=known.copy,
+            node=known.node,
+            stream=known.stream,
+            text=text,
+        )
+
+
+class Outputs:
+    """All files of output of a job, found again as there are more."""
+
+    def __init__(self, filters: Mapping[str, Any]) -> None:
+        self._filters = filters
+        self._tails: dict[Path, Tail] = {}
+
+    def read(self, job: BatchJob, at: float = 0.0, *, last: bool) -> Iterator[LogLine]:
+        for replica in job.replicas:
+            if self._wants_replica(job, replica):
+                for tail in self._of(job, replica):
+                    yield from tail.read(at, last=last)
+
+    def _of(self, job: BatchJob, replica: ReplicaAt) -> Iterator[Tail]:
+        for attempt in replica.attempts:
+            if self._filters.get("attempt") not in (None, attempt.number):
+                continue
+            folder = job.folder.path / "out" / replica.key / str(attempt.number)
+            for path in sorted([*folder.glob("*.out"), *folder.glob("*.err")], key=_place_of):
+                if path not in self._tails and self._wants_copy(path, attempt.nodes):
+                    self._tails[path] = _tail(path, replica, attempt.number, attempt.started_at or 0.0)
+                if path in self._tails:
+                    yield self._tails[path]
+
+    def _wants_replica(self, job: BatchJob, replica: ReplicaAt) -> bool:
+        unit = job.plan.unit(replica.unit)
+        named = self._wanted[0]
+        is_meant = not named or named in (str(replica.index), replica.key)
+        return unit.kind == "task" and self._filters.get("task") in (None, unit.id, unit.name) and is_meant
+
+    @property
+    def _wanted(self) -> tuple[str, str, str]:
+        """The replica that is asked for, and which copy of it: `KEY`, `NUMBER`, `KEY/COPY`."""
+        wanted = str(self._filters.get("replica") or "")
+        key, slash, copy = wanted.rpartition("/")
+        return (key, slash, copy) if slash and copy.isdecimal() else (wanted, "", "")
+
+    def _wants_copy(self, path: Path, nodes: tuple[str, ...]) -> bool:
+        copy, node = self._wanted[2], self._filters.get("node")
+        return (
+            self._filters.get("stream") in (None, _STREAMS[path.suffix[1:]])
+            and copy in ("", path.stem)
+            and (node is None or _node_of(path, nodes) == node)
+        )
+
+
+def _tail(path: Path, replica: ReplicaAt, attempt: int, at: float) -> Tail:
+    stream = path.suffix[1:]
+    line = LogLine(
+        at=at,
+        replica=replica.key,
+        attempt=attempt,
+        copy=_copy_of(path),
+        node=_node_of(path, ()),
+        stream=_STREAMS[stream],  # type: ignore[arg-type]
+        text="",
+    )
+    return Tail(path, line, _start_of(path, stream))
+
+
+def _copy_of(path: Path) -> int:
+    return int(path.stem) if path.stem.isdecimal() else 0
+
+
+def _place_of(path: Path) -> tuple[str, int]:
+    return path.suffix[::-1], _copy_of(path)
+
+
+def _node_of(path: Path, nodes: tuple[str, ...]) -> str:
+    fields = _began(path)
+    return fields[4] if len(fields) > 4 else nodes[0] if len(nodes) == 1 else ""
+
+
+def _start_of(path: Path, stream: str) -> int:
+    """Where the output of this copy begins in a file that the document names."""
+    fields = _began(path)
+    starts = dict(entry.split(":") for entry in fields[3].split()) if len(fields) > 3 else {}
+    return int(starts.get(stream, 0))
+
+
+def _began(path: Path) -> list[str]:
+    try:
+        return path.with_suffix(".began").read_text().rstrip("\n").split("\t")
+    except OSError:
+        return []

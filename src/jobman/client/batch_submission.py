@@ -1,0 +1,263 @@
+"""From a submission to scripts in a folder, and to the manager: all of it, or nothing."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from jobman.client.direct_submission import fingerprint, job_id
+from jobman.client.failures import Refused as NotHere
+from jobman.control import answers
+from jobman.control.admission import SettingsShelf, name_from, read_plans, refuse, renamed, submitted_again
+from jobman.control.refusals import Refusal
+from jobman.engines.scripts.commands import Failed
+from jobman.engines.scripts.folder import About, Folder
+from jobman.engines.scripts.graph import Piece
+from jobman.engines.scripts.manager import Manager, Script
+from jobman.engines.scripts.registry import Entry, Registry
+from jobman.engines.scripts.site import Job
+from jobman.plan.model import Plan
+from jobman.settings import Settings
+from jobman.settings.slurm import BatchSite
+from jobman.spec.problems import Problem
+from jobman.spec.quantities import Moment
+
+_NOT_HERE = {
+    "virtual": ("--virtual", "nodes of a cluster are real; leave it out"),
+    "what_if": ("--what-if", "`jobman why` asks when a job will start"),
+    "keep_logs": ("--keep-logs", "output is in files of yours already"),
+    "failed_only": ("rerun --failed", "run the whole job once more, without --failed"),
+}
+
+
+class Prepared(msgspec.Struct, frozen=True, kw_only=True):
+    """A job that can be submitted."""
+
+    about: About
+    plan: Plan
+    job: Job
+    scripts: tuple[Script, ...]
+    notes: tuple[str, ...] = ()
+
+    @property
+    def pieces(self) -> list[Piece]:
+        return [script.piece for script in self.scripts]
+
+
+class Submitting:
+    """Brings the jobs of a submission to a manager."""
+
+    def __init__(self, manager: Manager, registry: Registry, root: Path, owner: str) -> None:
+        self._manager = manager
+        self._registry = registry
+        self._root = root
+        self._owner = owner
+
+    def read(self, submission: answers.Submission) -> tuple[list[Plan], list[Problem], Settings]:
+        for field, (option, advice) in _NOT_HERE.items():
+            if getattr(submission, field):
+                message = f"{option} is not there on {self._manager.title}"
+                raise NotHere(501, answers.Failure(code="not-here", message=message, advice=advice, exit=4))
+        settings = SettingsShelf(submission.settings_file).get(submission)
+        plans, warnings = read_plans(submission, settings)
+        if submission.name is not None:
+            plans = renamed(plans, submission.name)
+        return plans, warnings, settings
+
+    def prepare(
+        self, submission: answers.Submission, plans: Sequence[Plan], settings: Settings, key: str
+    ) -> list[Prepared]:
+        """The scripts of each job. The same key gives the same ids, so that nothing is submitted twice."""
+        site = self._manager.site(settings.values)
+        print_of_it = fingerprint(submission)
+        return [
+            self._prepared(submission, plan, job_id(self._owner, key, number), site, print_of_it)
+            for number, plan in enumerate(plans)
+        ]
+
+    def _prepared(
+        self, submission: answers.Submission, plan: Plan, id_: str, site: BatchSite, print_of_it: str
+    ) -> Prepared:
+        manager = self._manager
+        refuse(manager.refusals(plan, site, no_container=submission.no_container), manager.name)
+        now = time.time()
+        name = plan.name or name_from(submission.file, plan)
+        if submission.reservation is not None:
+            site = msgspec.structs.replace(site, reservation=submission.reservation)
+        job = Job(
+            id=id_,
+            name=name,
+            folder=str(self._root / id_),
+            file=submission.file,
+            cwd=submission.cwd,
+            scratch=site.scratch,
+            prologue=site.prologue,
+            container=site.container,
+            no_container=submission.no_container,
+            earliest=_moment(plan.start.earliest if plan.start else None, now),
+            latest=_moment(plan.start.latest if plan.start else None, now),
+        )
+        try:
+            plan, notes = manager.choose(plan, job, site)
+        except Failed as error:
+            raise refusal_of(error) from error
+        about = About(
+            id=id_,
+            name=name,
+            owner=self._owner,
+            engine=manager.name,
+            submitted_at=now,
+            document=submission.document,
+            plan=plan.to_json().decode(),
+            fingerprint=print_of_it,
+            options=_options(submission),
+            notes=notes,
+        )
+        scripts = tuple(manager.compile(plan, job, site))
+        return Prepared(about=about, plan=plan, job=job, scripts=scripts, notes=tuple(notes))
+
+    def is_known(self, prepared: Sequence[Prepared]) -> bool:
+        """Whether this submission came before; raises where it was another with the same key."""
+        folder = Folder(self._root / prepared[0].about.id)
+        try:
+            known = folder.about()
+        except (OSError, msgspec.DecodeError):
+            return False
+        if known.fingerprint != prepared[0].about.fingerprint:
+            message = "this idempotency key belongs to another submission"
+            raise Refusal("key-reused", message, "use a new key for each submission")
+        return True
+
+    def submit(self, prepared: Sequence[Prepared], *, hold: bool) -> None:
+        """All jobs, or none: what was submitted before one was refused is taken back, and none of it ran."""
+        made: list[Prepared] = []
+        try:
+            for one in prepared:
+                made.append(one)
+                self._submit(one, hold=hold, wait=len(prepared) > 1)
+        except Failed as error:
+            for one in made:
+                self._take_back(one)
+            raise refusal_of(error) from error
+        for one in prepared if len(prepared) > 1 else ():
+            release_free(self._manager, Folder(Path(one.job.folder)), one.pieces)
+
+    def _submit(self, one: Prepared, *, hold: bool, wait: bool) -> None:
+        folder = Folder(Path(one.job.folder))
+        if not folder.has("about.json"):
+            folder.make(one.about, {script.name: script.text for script in one.scripts})
+            if hold:
+                folder.mark("held")
+        entry = Entry(
+            id=one.about.id,
+            engine=one.about.engine,
+            name=one.about.name,
+            folder=one.job.folder,
+            submitted_at=one.about.submitted_at,
+        )
+        self._registry.add(entry)
+        complete(self._manager, folder, one.pieces, wait=wait)
+
+    def _take_back(self, one: Prepared) -> None:
+        folder = Folder(Path(one.job.folder))
+        folder.mark("cancelled")
+        self._manager.kill(folder.ids().values())
+        self._registry.remove([one.about.id])
+        shutil.rmtree(folder.path, ignore_errors=True)
+
+
+def complete(manager: Manager, folder: Folder, pieces: Sequence[Piece], *, wait: bool = False) -> None:
+    """Submit the pieces that are not submitted yet. A graph is held until all of it is there."""
+    if folder.has("submitted"):
+        return
+    ids = folder.ids()
+    is_graph = len(pieces) > 1 or wait
+    id_ = folder.path.name
+    if ids or folder.has("submitting"):
+        # Somebody was interrupted here: what arrived is known by its comment.
+        for name, native in manager.known(id_).items():
+            if name not in ids:
+                folder.add_id(name, native)
+                ids[name] = native
+    folder.mark("submitting")
+    folder.mark("together", there=is_graph)
+    for piece in pieces:
+        if piece.name not in ids:
+            held = is_graph or is_held(piece, folder)
+            ids[piece.name] = manager.submit(piece, folder.script(piece.name), id_, ids, held=held)
+            folder.add_id(piece.name, ids[piece.name])
+    if not wait:
+        release_free(manager, folder, pieces)
+
+
+def release_free(manager: Manager, folder: Folder, pieces: Sequence[Piece]) -> None:
+    """All of it is there: let those pieces go that nothing but their dependencies holds back."""
+    ids = folder.ids()
+    if len(pieces) > 1 or folder.has("together"):
+        manager.release(ids[piece.name] for piece in pieces if not is_held(piece, folder))
+    folder.mark("submitted")
+
+
+def is_held(piece: Piece, folder: Folder) -> bool:
+    """Whether a piece may not start, whatever the manager thinks of it."""
+    opened, ready = folder.names("gates"), folder.names("ready")
+    if folder.has("held") or (piece.hold and not folder.has("released")):
+        return True
+    if any(gate not in opened for gate in piece.gates):
+        return True
+    return any(name not in ready for name in piece.needs_ready)
+
+
+def submission_again(submission: answers.Submission, about: About) -> answers.Submission:
+    """The submission of an earlier job, with what was said beside its document."""
+    options = about.options
+    found = submitted_again(submission, about.document, about.plan, options, options.get("cwd"))
+    return msgspec.structs.replace(found, no_container=bool(options.get("no_container")))
+
+
+def refusal_of(error: Failed) -> Refusal:
+    """What the manager said against a job, in its own words and with what to do."""
+    words = error.said.error.lower()
+    for part, code, advice in _REFUSALS:
+        if part in words:
+            return Refusal(code, f"{error}", advice)
+    return Refusal("cannot", f"{error}", "`jobman render` shows what was submitted")
+
+
+_REFUSALS = (
+    ("node configuration is not available", "does-not-fit", "`jobman nodes` shows what there is"),
+    ("more processors requested", "does-not-fit", "`jobman nodes` shows what there is"),
+    ("node count specification invalid", "does-not-fit", "`jobman nodes` shows what there is"),
+    ("memory specification can not", "does-not-fit", "`jobman nodes` shows what there is"),
+    ("invalid feature", "does-not-fit", "`slurm.facts` of the settings says what a fact is called there"),
+    ("requested time limit", "does-not-fit", "ask for less time, or for another queue"),
+    ("invalid partition", "cannot", "`queue` names a partition, or a name that `slurm.queues` translates"),
+    ("invalid account", "forbidden", "`account` names one that you may use"),
+    ("permission denied", "forbidden", "ask whoever runs the cluster"),
+    ("access/permission", "forbidden", "ask whoever runs the cluster"),
+    ("violates accounting/qos policy", "quota", "your limits are used up, or it asks for more than they are"),
+    ("invalid qos", "cannot", "`slurm.qos` and `slurm.priorities` of the settings name those there are"),
+    ("invalid generic resource", "does-not-fit", "the cluster has no such resource"),
+)
+
+
+def _moment(moment: Moment | None, now: float) -> float | None:
+    if moment is None:
+        return None
+    return now + moment.after if moment.after is not None else moment.at.timestamp() if moment.at else None
+
+
+def _options(submission: answers.Submission) -> dict[str, Any]:
+    """What a rerun needs, and the document does not say."""
+    found: dict[str, Any] = {"file": submission.file}
+    for field in ("parameters", "rerun_of", "settings", "cwd", "no_container"):
+        if getattr(submission, field):
+            found[field] = getattr(submission, field)
+    if submission.name:
+        found["given_name"] = submission.name
+    return found

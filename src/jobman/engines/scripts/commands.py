@@ -1,0 +1,99 @@
+"""Commands of a manager: run, tried again where that may help, and their errors told apart."""
+
+from __future__ import annotations
+
+import subprocess
+import time
+from collections.abc import Callable, Mapping, Sequence
+
+import msgspec
+
+_PAUSES = (0.2, 0.5, 1.0, 2.0, 4.0, 8.0)
+_PATIENCE = 120.0
+
+
+class Said(msgspec.Struct, frozen=True):
+    """What a command said."""
+
+    code: int
+    out: str
+    error: str
+
+    @property
+    def words(self) -> str:
+        """The last thing it complained of."""
+        lines = [line for line in self.error.splitlines() if line.strip()]
+        return lines[-1].strip() if lines else f"exit code {self.code}"
+
+
+class NotThere(Exception):
+    """The manager's commands are not on this machine, or nobody answers them."""
+
+    def __init__(self, message: str, advice: str = "") -> None:
+        super().__init__(message)
+        self.advice = advice
+
+
+class Failed(Exception):
+    """A command that the manager refused."""
+
+    def __init__(self, said: Said, command: str) -> None:
+        super().__init__(f"{command}: {said.words}")
+        self.said = said
+
+
+class Commands:
+    """Runs the commands of one manager."""
+
+    def __init__(
+        self,
+        name: str,
+        is_transient: Callable[[str], bool],
+        environment: Mapping[str, str] | None = None,
+        pauses: Sequence[float] = _PAUSES,
+    ) -> None:
+        self._name = name
+        self._is_transient = is_transient
+        self._environment = environment
+        self._pauses = pauses
+
+    def once(self, *words: str, text: str | None = None) -> Said:
+        """Run a command, whatever it says."""
+        try:
+            done = subprocess.run(
+                words,
+                input=text,
+                stdin=subprocess.DEVNULL if text is None else None,
+                capture_output=True,
+                text=True,
+                errors="replace",
+                timeout=_PATIENCE,
+                env=self._environment,
+                check=False,
+            )
+        except FileNotFoundError:
+            raise NotThere(
+                f"{self._name} is not on this machine: there is no command {words[0]}",
+                f"run jobman where {words[0]} works, or choose another engine",
+            ) from None
+        except subprocess.TimeoutExpired:
+            return Said(1, "", f"{words[0]} did not answer within {_PATIENCE:.0f} s")
+        return Said(done.returncode, done.stdout, done.stderr)
+
+    def is_transient(self, said: Said) -> bool:
+        """Whether the same command may succeed in a while."""
+        return said.code != 0 and self._is_transient(said.error)
+
+    def ask(self, *words: str) -> str:
+        """Run a command that may be run again; raises NotThere where nobody answers for long."""
+        said = self.once(*words)
+        for pause in self._pauses:
+            if not self.is_transient(said):
+                break
+            time.sleep(pause)
+            said = self.once(*words)
+        if self.is_transient(said):
+            raise NotThere(f"{self._name} does not answer: {said.words}", "try again in a while")
+        if said.code != 0:
+            raise Failed(said, words[0])
+        return said.out

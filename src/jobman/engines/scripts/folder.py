@@ -1,0 +1,130 @@
+"""The folder of a job: what its scripts are told in it, and what they leave there."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from jobman.engines.scripts.records import Line, read_logs
+from jobman.plan.model import Plan, plan_from_json
+
+_ABOUT = "about.json"
+
+
+class About(msgspec.Struct, frozen=True, kw_only=True):
+    """A job as it was submitted."""
+
+    id: str
+    name: str
+    owner: str
+    engine: str
+    submitted_at: float
+    document: str = ""
+    plan: str
+    """Its JSON form, with the alternatives that were chosen."""
+    fingerprint: str = ""
+    options: dict[str, Any] = {}
+    notes: list[str] = []
+    done: dict[str, str] = {}
+    """Tasks that an earlier run of the job had done already, and need not be done again."""
+
+
+class Folder:
+    """One job's folder."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    # -- what jobman writes ----------------------------------------------------------------------
+
+    def make(self, about: About, scripts: Mapping[str, str]) -> None:
+        """Everything that a job needs before any of it is submitted."""
+        for name in ("scripts", "log", "out", "outcome", "began", "ready", "gates", "more", "requeued"):
+            (self.path / name).mkdir(parents=True, exist_ok=True)
+        self.path.chmod(0o700)
+        for name, text in scripts.items():
+            script = self.path / "scripts" / f"{name}.sh"
+            write(script, text)
+            script.chmod(0o700)
+        (self.path / "ids").touch()
+        write(self.path / _ABOUT, msgspec.json.encode(about).decode())
+
+    def add_id(self, piece: str, native: str) -> None:
+        """Remember under which id the manager knows a piece."""
+        with (self.path / "ids").open("a") as file:
+            file.write(f"{piece} {native}\n")
+            file.flush()
+            os.fsync(file.fileno())
+
+    def mark(self, name: str, *, there: bool = True) -> None:
+        """Tell scripts something by a file that is there or not."""
+        place = self.path / name
+        if there:
+            place.parent.mkdir(exist_ok=True)
+            place.touch()
+        else:
+            place.unlink(missing_ok=True)
+
+    def add_time(self, task: str | None, seconds: float) -> None:
+        """Give a task more time, or all of them."""
+        with (self.path / "more" / (task or ".all")).open("a") as file:
+            file.write(f"{seconds}\n")
+
+    def tell(self, kind: str, message: str = "", *, at: float) -> None:
+        """Add what a person did to what happened."""
+        (self.path / "log").mkdir(exist_ok=True)
+        with (self.path / "log" / ".acts").open("a") as file:
+            file.write(f"{at}\t{kind}\t\t\t\t\t\t{message}\n")
+
+    # -- what is there ---------------------------------------------------------------------------
+
+    def about(self) -> About:
+        """Raises OSError or msgspec.DecodeError where there is no such job."""
+        return msgspec.json.decode((self.path / _ABOUT).read_bytes(), type=About)
+
+    def ids(self) -> dict[str, str]:
+        try:
+            lines = (self.path / "ids").read_text().splitlines()
+        except OSError:
+            return {}
+        return dict(line.split(" ", 1) for line in lines if " " in line)
+
+    def has(self, name: str) -> bool:
+        return (self.path / name).exists()
+
+    def names(self, name: str) -> set[str]:
+        """The files of one of its folders."""
+        try:
+            return {each.name for each in (self.path / name).iterdir()}
+        except OSError:
+            return set()
+
+    def lines(self) -> list[Line]:
+        return read_logs(self.path / "log")
+
+    def result(self, key: str, attempt: int) -> str | None:
+        for place in sorted((self.path / "out" / key / str(attempt)).glob("*.result")):
+            return place.read_text(errors="replace")
+        return None
+
+    def script(self, piece: str) -> Path:
+        return self.path / "scripts" / f"{piece}.sh"
+
+
+def write(path: Path, text: str) -> None:
+    """As a whole, and on the disk."""
+    draft = path.with_name(f".{path.name}.new")
+    with draft.open("w") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+    draft.replace(path)
+
+
+def plan_of(about: About) -> Plan:
+    """The plan of a job; raises PlanError for one of another version."""
+    return plan_from_json(about.plan)

@@ -1,0 +1,197 @@
+"""Whole scripts: who a piece is, what it may call, and what it does."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache
+from importlib.resources import files
+from math import ceil
+
+from jobman.engines.scripts.graph import Piece
+from jobman.engines.scripts.quoting import array, quoted, spans, table
+from jobman.engines.scripts.site import Job
+from jobman.engines.scripts.units import VARIABLES, describe, unit_function
+from jobman.plan.model import Plan, Unit
+from jobman.spec.shapes import Alternative
+
+Launch = Callable[[Unit], Sequence[str]]
+"""The words that start the copies of a task in the nodes of its group, or in its own."""
+_ROOM = 64
+"""Replicas at once in a group, where nobody can say how many it has room for."""
+
+
+def script(
+    piece: Piece, plan: Plan, job: Job, header: Sequence[str], manager: str, launch: Launch, everywhere: str
+) -> str:
+    """The script of a piece. `manager` are the functions that speak to the manager."""
+    unit = piece.unit
+    assert unit is not None
+    inside = list(_inside(unit, plan))
+    lines = [
+        "#!/bin/bash",
+        *header,
+        "",
+        f"# jobman: job {job.id} ({job.name}), {describe(unit, job.file)}",
+        *_begin(job, piece),
+        everywhere,
+        "",
+        *_tables(plan, [*plan.children(), *inside[1:]]),
+        "",
+    ]
+    tags = tags_of(plan)
+    for each in inside:
+        parts = chosen(each)
+        words = [] if each.kind == "group" or is_direct(each, unit) else launch(each)
+        lines += [*unit_function(each, tags[each.id], plan, job, parts, words), ""]
+    lines += _fragments(inside, manager)
+    lines += ["", *_end(piece, plan, job, tags)]
+    return "\n".join(lines) + "\n"
+
+
+def closing_script(piece: Piece, plan: Plan, job: Job, header: Sequence[str], manager: str) -> str:
+    """The script that ends the services of a job."""
+    services = " ".join(quoted(unit.name) for unit in plan.children() if unit.service)
+    lines = [
+        "#!/bin/bash",
+        *header,
+        "",
+        f"# jobman: job {job.id} ({job.name}): its tasks are over, and its services end with them",
+        *_begin(job, piece),
+        *_fragment("base"),
+        *manager.splitlines(),
+        f"cancel_pieces {services}",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def tags_of(plan: Plan) -> dict[str, int]:
+    """A number for each unit; 0 stands for the document."""
+    return {unit.id: number for number, unit in enumerate(plan.units, 1)}
+
+
+def chosen(unit: Unit) -> Alternative:
+    """The alternative that is asked for: by now there is one."""
+    return unit.alternatives[0] if unit.alternatives else ()
+
+
+def is_direct(unit: Unit, top: Unit) -> bool:
+    """Whether its one copy runs where the script does."""
+    return unit.local or (unit is top and sum(part.copies for part in chosen(unit)) <= 1)
+
+
+def _inside(unit: Unit, plan: Plan) -> Iterator[Unit]:
+    yield unit
+    for child in plan.children(unit.id) if unit.kind == "group" else ():
+        yield from _inside(child, plan)
+
+
+def _begin(job: Job, piece: Piece) -> Iterator[str]:
+    yield f"J={quoted(job.folder)}"
+    yield f"JOBMAN_JOB_ID={quoted(job.id)} JOBMAN_JOB_NAME={quoted(job.name)} PIECE={quoted(piece.name)}"
+    yield f"OF_A_UNIT=({' '.join(VARIABLES)})"
+    yield from job.prologue
+
+
+def _tables(plan: Plan, units: Sequence[Unit]) -> Iterator[str]:
+    """What must be known of several units at once, by their numbers."""
+    tags = tags_of(plan)
+    wanted: dict[int, list[int]] = {0: [tags[unit.id] for unit in plan.children()]}
+    for unit in units:
+        if unit.kind == "group":
+            wanted[tags[unit.id]] = [tags[child.id] for child in plan.children(unit.id)]
+    named = {tags[unit.id]: unit for unit in units}
+    after = {tag: _edges(unit, plan, tags) for tag, unit in named.items()}
+    goals = {tag: goal(unit) for tag, unit in named.items()}
+    yield table("MEMBERS", {tag: " ".join(map(str, inner)) for tag, inner in wanted.items()})
+    yield table("NAMES", {tag: unit.name for tag, unit in named.items()})
+    yield table("REPLICAS", {tag: unit.replicas for tag, unit in named.items()})
+    yield table("ROOM", {tag: room(unit, plan) for tag, unit in named.items()})
+    yield table("WHEN", {tag: unit.when for tag, unit in named.items()})
+    yield table("AFTER", after)
+    yield table("IS_SERVICE", _flags(named, lambda unit: unit.service))
+    yield table("IS_CLEANUP", _flags(named, lambda unit: unit.cleanup))
+    yield table("BLOCKS", _flags(named, lambda unit: unit.blocks))
+    yield table("HOLDS", _flags(named, lambda unit: unit.policies.hold))
+    yield table("GATES", {tag: " ".join(unit.policies.gates) for tag, unit in named.items()})
+    yield table("CAN_BE_READY", _flags(named, lambda unit: can_be_ready(unit, plan)))
+    yield table("MAX_FAILED", {tag: unit.policies.max_failed for tag, unit in named.items()})
+    yield table("GOAL", {tag: found[0] for tag, found in goals.items() if found})
+    yield table("GOAL_SIZE", {tag: found[1] for tag, found in goals.items() if found})
+    yield table("GOAL_OF", {tag: found[2] for tag, found in goals.items() if found})
+    yield "declare -A GOOD=() BAD=() GONE=() SKIPPED=() WANTED=() WASTED=()"
+
+
+def _flags(named: Mapping[int, Unit], test: Callable[[Unit], bool]) -> dict[int, object]:
+    return {tag: "1" if test(unit) else "" for tag, unit in named.items()}
+
+
+def _edges(unit: Unit, plan: Plan, tags: Mapping[str, int]) -> str:
+    return " ".join(f"{tags[edge.after]}:{edge.when}" for edge in plan.edges if edge.unit == unit.id)
+
+
+def goal(unit: Unit) -> tuple[int, int, str] | None:
+    """How many must succeed, of how many, and of which; None where all must."""
+    success, size = unit.policies.success, unit.replicas
+    if success is not None:
+        if success.replicas:
+            size = len({i for low, high in success.replicas for i in range(low, min(high, size - 1) + 1)})
+        return size if success.count is None else success.count, size, spans(success.replicas)
+    completions = unit.policies.completions
+    return None if completions is None else (completions, size, "")
+
+
+def can_be_ready(unit: Unit, plan: Plan) -> bool:
+    """Whether a task has a check for it, or a group such a task."""
+    if unit.kind == "group":
+        return any(can_be_ready(child, plan) for child in plan.children(unit.id))
+    return unit.policies.checks is not None and unit.policies.checks.ready is not None
+
+
+def room(unit: Unit, plan: Plan) -> int:
+    """How many replicas may be under way at once: more of them would only wait for each other."""
+    most = unit.policies.parallelism or unit.replicas
+    if unit.parent is None:
+        return most
+    return max(1, min(most, _fitting(unit, plan.unit(unit.parent))))
+
+
+def _fitting(unit: Unit, group: Unit) -> int:
+    """As many as the cores of the group suffice for; where that is not said, as many as is sensible."""
+    own, all_of_it = _cores(unit), _cores(group)
+    return ceil(all_of_it / own) if own and all_of_it else _ROOM
+
+
+def _cores(unit: Unit) -> float:
+    return unit.totals[0].amounts.get("core", 0) if unit.totals else 0
+
+
+def _fragments(units: Sequence[Unit], manager: str) -> Iterator[str]:
+    """Only what these units need."""
+    yield from _fragment("base")
+    yield from _fragment("copy")
+    if any(unit.policies.checks is not None for unit in units if unit.kind == "task"):
+        yield from _fragment("checks")
+    if any(unit.steps for unit in units):
+        yield from _fragment("steps")
+    yield from _fragment("attempt")
+    if any(unit.kind == "group" for unit in units):
+        yield from _fragment("scope")
+    yield from _fragment("piece")
+    yield from manager.splitlines()
+
+
+@cache
+def _fragment(name: str) -> tuple[str, ...]:
+    text = files("jobman.engines.scripts").joinpath("runtime", f"{name}.sh").read_text()
+    return tuple(text.splitlines())
+
+
+def _end(piece: Piece, plan: Plan, job: Job, tags: Mapping[str, int]) -> Iterator[str]:
+    assert piece.unit is not None
+    others = [quoted(unit.name) for unit in plan.children() if unit.when != "always"]
+    yield f"OTHERS={quoted(' '.join(others))}"
+    yield array("READY_FOR", piece.ready_for)
+    if job.latest is not None:
+        yield f"LATEST={int(job.latest)}"
+    yield "allocation"
+    yield f'piece {tags[piece.unit.id]} "$(element)"'

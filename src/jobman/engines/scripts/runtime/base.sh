@@ -1,0 +1,23 @@
+# -- what happened, and when ---------------------------------------------------------------------------------
+
+now() { at=${EPOCHREALTIME:-}; at=${at/,/.}; [[ $at ]] || printf -v at '%(%s)T' -1; }
+
+tell() { # KIND KEY ATTEMPT CODE REASON NODES MESSAGE
+    local text=${7:-}
+    now
+    text=${text//[$'\t\n']/ }
+    printf '%s\t' "$at" "$1" "${2:-}" "${3:-}" "${4:-}" "${5:-}" "${6:-}" >>"$LOG"
+    printf '%s\n' "$text" >>"$LOG"
+}
+
+# Sleeps without a process of its own; a signal that is trapped cuts it short.
+exec {IDLE}<> <(:)
+pause() { read -rt "$1" -u "$IDLE" || :; }
+
+among() { # NUMBER SPANS such as 1-3,7
+    local span
+    for span in ${2//,/ }; do
+        (($1 >= ${span%-*} && $1 <= ${span#*-})) && return
+    done
+    return 1
+}

@@ -1,0 +1,206 @@
+# -- a task or group at the top: a job of the manager, or one of an array -------------------------------------
+
+piece() { # UNIT INDEX
+    local unit=$1 index=$2 key
+    key=${NAMES[$unit]}.$index IS_FIRST=1 BOX_ABOVE=
+    mkdir -p "$J/log" "$J/outcome" "$J/began" "$J/ready"
+    LOG=$J/log/$key
+    if [[ -e $J/cancelled && ${WHEN[$unit]} != always ]] || [[ -e $J/outcome/${NAMES[$unit]} ]]; then
+        tell cancelled "$key" '' '' '' '' ''
+        exit 1
+    fi
+    if is_too_late; then
+        tell failed "$key" '' '' 'it did not start within its window' '' ''
+        KEY=$key STATE=failed CODE=1 REASON=late
+    elif ! may_enter "$unit"; then
+        tell skipped "$key" '' '' '' '' 'what it waits for will not happen'
+        KEY=$key STATE=skipped CODE=1 REASON=
+    else
+        replica "$unit" "$key" "$index"
+    fi
+    # One that goes back to the queue has not ended.
+    [[ ! -e $J/requeued/${NAMES[$unit]} ]] || exit 1
+    settle_piece "$unit" "$index"
+    [[ $STATE != succeeded ]] || exit 0
+    exit "$(((${CODE:-0}) > 0 ? CODE : 1))"
+}
+
+is_too_late() {
+    [[ ${LATEST:-} ]] || return
+    now
+    ((${at%.*} > LATEST)) && ! compgen -G "$J/began/*" >/dev/null
+}
+
+# The manager has seen to the order; whether it is to run at all, those before it left word of.
+may_enter() {
+    local edge failures='' failed=''
+    if [[ ${IS_CLEANUP[$1]:-} ]]; then
+        [[ ${WHEN[$1]} == always ]] || has_failed
+        return
+    fi
+    for edge in ${AFTER[$1]:-}; do
+        found_of "${edge%%:*}"
+        case ${edge#*:} in
+        success) [[ $OTHER == succeeded ]] || return ;;
+        failure) failures=1 && [[ $OTHER != failed ]] || failed=1 ;;
+        started) compgen -G "$J/began/${NAMES[${edge%%:*}]}.*" >/dev/null || return ;;
+        ready) [[ -e $J/ready/${NAMES[${edge%%:*}]} || $OTHER == succeeded ]] || return ;;
+        esac
+    done
+    [[ ! $failures || $failed ]]
+}
+
+# Whoever began and left no word was killed.
+found_of() {
+    OTHER=
+    if [[ -e $J/outcome/${NAMES[$1]} ]]; then
+        read -r OTHER _ <"$J/outcome/${NAMES[$1]}"
+    elif compgen -G "$J/began/${NAMES[$1]}.*" >/dev/null; then
+        OTHER=failed
+    else
+        OTHER=skipped
+    fi
+}
+
+has_failed() {
+    local u
+    [[ ! -e $J/failed ]] || return 0
+    for u in ${MEMBERS[0]}; do
+        [[ ${WHEN[$u]} == success && ! ${IS_SERVICE[$u]:-} ]] || continue
+        found_of "$u"
+        [[ $OTHER != failed ]] || return 0
+    done
+    return 1
+}
+
+outside() { # WORD
+    local folder
+    case $1 in
+    started) : >"$J/began/$name.$INDEX" ;;
+    ready)
+        : >"$J/ready/$name.$INDEX"
+        if ((replicas > 1)); then all_there "$J/ready/$name" || return 0; fi
+        : >"$J/ready/$name"
+        release_ready
+        ;;
+    esac
+}
+
+# Of those that wait until this is ready, the ones that nothing else holds back.
+release_ready() {
+    local entry piece needs gates hold each free=()
+    for entry in "${READY_FOR[@]}"; do
+        IFS='|' read -r piece needs gates hold <<<"$entry"
+        [[ ! $hold || -e $J/released ]] && [[ ! -e $J/held ]] || continue
+        for each in $needs; do [[ -e $J/ready/$each ]] || continue 2; done
+        for each in $gates; do [[ -e $J/gates/$each ]] || continue 2; done
+        free+=("$piece")
+    done
+    ((${#free[@]} == 0)) || release_pieces "${free[@]}"
+}
+
+all_there() {
+    local found
+    found=$(find "$(dirname "$1")" -name "${1##*/}.*" | wc -l)
+    ((found >= replicas))
+}
+
+settle_piece() { # UNIT INDEX
+    local u=$1 name=${NAMES[$1]}
+    if ((REPLICAS[$u] == 1)); then
+        case $STATE in
+        succeeded | skipped | cancelled) outcome_of_piece "$u" "$STATE" ;;
+        *) outcome_of_piece "$u" failed ;;
+        esac
+    else
+        settle_array "$u" "$2"
+    fi
+    if [[ $STATE == job ]]; then fail_job; fi
+    # Those that waited for it to be ready wait in vain.
+    if ((${#READY_FOR[@]})) && [[ -e $J/outcome/$name && ! -e $J/ready/$name ]]; then
+        [[ $STATE == succeeded ]] && : >"$J/ready/$name" && release_ready || cancel_pieces "${READY_FOR[@]%%|*}"
+    fi
+}
+
+outcome_of_piece() { # UNIT OUTCOME
+    local place=$J/outcome/${NAMES[$1]}
+    [[ ! -e $place ]] || return 0
+    printf '%s %s %s\n' "$2" "${CODE:-0}" "$KEY" >"$place.$2.new"
+    mv -n "$place.$2.new" "$place"
+    tell task "${NAMES[$1]}" '' '' "$2" '' ''
+}
+
+# Elements of an array do not know each other: each adds its line, and sees whether all is decided now.
+settle_array() {
+    local u=$1 name=${NAMES[$1]} number state
+    lock "$name"
+    printf '%s %s\n' "$2" "$STATE" >>"$J/outcome/$name.ends"
+    GOOD[$u]=0 BAD[$u]=0 GONE[$u]=0 SKIPPED[$u]=0 WANTED[$u]=0 WASTED[$u]=0
+    while read -r number state; do
+        count_end "$u" "$number" "$state"
+    done < <(sort -u -n -k1,1 "$J/outcome/$name.ends")
+    verdict_of "$u"
+    [[ $STATE != task && $STATE != job ]] || FOUND=failed
+    if [[ $FOUND && ! -e $J/outcome/$name ]]; then
+        outcome_of_piece "$u" "$FOUND"
+        is_over "$u" || cancel_pieces "$PIECE"
+    fi
+    rmdir "$J/outcome/$name.lock"
+}
+
+count_end() {
+    local u=$1 wanted=
+    ! is_wanted "$u" "$2" || wanted=1
+    case $3 in
+    succeeded) GOOD[$u]=$((GOOD[$u] + 1)) ;;
+    skipped) SKIPPED[$u]=$((SKIPPED[$u] + 1)) ;;
+    cancelled) GONE[$u]=$((GONE[$u] + 1)) ;;
+    *) BAD[$u]=$((BAD[$u] + 1)) ;;
+    esac
+    [[ $wanted ]] || return 0
+    if [[ $3 == succeeded ]]; then WANTED[$u]=$((WANTED[$u] + 1)); else WASTED[$u]=$((WASTED[$u] + 1)); fi
+}
+
+# Whoever died in here is waited for no longer than that.
+lock() {
+    local tries=0
+    until mkdir "$J/outcome/$1.lock" 2>/dev/null; do
+        pause 0.05
+        ((++tries < 600)) || { rmdir "$J/outcome/$1.lock" 2>/dev/null; tries=0; }
+    done
+}
+
+is_wanted() { [[ ! ${GOAL[$1]:-} ]] || [[ ! ${GOAL_OF[$1]:-} ]] || among "$2" "${GOAL_OF[$1]}"; }
+is_over() { ((GOOD[$1] + BAD[$1] + GONE[$1] + SKIPPED[$1] >= REPLICAS[$1])); }
+
+# Decided as soon as it is certain.
+verdict_of() {
+    local u=$1
+    FOUND=
+    if ((SKIPPED[$u] == REPLICAS[$u])); then
+        FOUND=skipped
+    elif [[ ${MAX_FAILED[$u]:-} ]] && ((BAD[$u] > MAX_FAILED[$u])); then
+        FOUND=failed
+    elif [[ ${GOAL[$u]:-} ]]; then
+        if ((WANTED[$u] >= GOAL[$u])); then
+            FOUND=succeeded
+        elif ((GOAL_SIZE[$u] - WASTED[$u] < GOAL[$u])) || is_over "$u"; then
+            FOUND=failed
+        fi
+    elif is_over "$u"; then
+        if ((BAD[$u])) && [[ ! ${MAX_FAILED[$u]:-} ]]; then
+            FOUND=failed
+        elif ((GONE[$u])); then
+            FOUND=cancelled
+        else
+            FOUND=succeeded
+        fi
+    fi
+}
+
+# A rule says that the whole job has failed: only what runs always may still do so.
+fail_job() {
+    : >"$J/failed"
+    : >"$J/cancelled"
+    cancel_pieces $OTHERS
+}

@@ -1,0 +1,287 @@
+# -- a group: its tasks in their order, in the nodes that are there --------------------------------------------
+
+attempt_group() {
+    local began=$SECONDS
+    tell started "$KEY" "$ATTEMPT" '' '' "$NODES" ''
+    report started
+    (
+        trap 'STOPPING_ALL=1' URG TERM
+        scope "$U" "$KEY/"
+        printf '%s\t%s\t%s\t%s\n' "$OUTCOME" "$CODE" "$REASON" "$RESTARTING" >"$J/out/$KEY/$ATTEMPT/scope"
+    ) &
+    PID=$!
+    [[ ! $STOP ]] || stop_attempt
+    wait_for "$PID"
+    PID=
+    local outcome restarting
+    IFS=$'\x1f' read -r outcome CODE REASON restarting < <(tr '\t' '\037' <"$J/out/$KEY/$ATTEMPT/scope")
+    case $outcome in
+    succeeded) REASON='' CODE=0 ;;
+    skipped | cancelled) REASON=$outcome ;;
+    *) [[ $REASON == timeout ]] || REASON=exit ;;
+    esac
+    # A rule of a task in it says that it begins anew.
+    if [[ $restarting && ! $STOP ]]; then
+        REASON=exit
+        rules=("retry|||" "${rules[@]}")
+    fi
+}
+
+scope() { # UNIT PREFIX
+    GROUP=$1 PREFIX=$2
+    local members=(${MEMBERS[$1]}) deadline='' word u index state code reason says
+    [[ ! ${duration:-} ]] || deadline=$((SECONDS + ${duration%.*}))
+    declare -gA VERDICT=() OUTCOME_OF=() FRESH=() LIVE=() GOOD=() BAD=() GONE=() SKIPPED=() BEGUN=() READY=() PIDS=() WANTED=() WASTED=()
+    OUTCOME='' CODE='' REASON='' RESTARTING='' CLOSING='' FAILED='' GROUP_IS_READY=''
+    local pipe
+    pipe=$(mktemp -u "${TMPDIR:-/tmp}/jobman.XXXXXXXX")
+    mkfifo -m 600 "$pipe"
+    exec {BOX}<>"$pipe"
+    rm -f "$pipe"
+    for u in "${members[@]}"; do
+        FRESH[$u]=0 LIVE[$u]=0 GOOD[$u]=0 BAD[$u]=0 GONE[$u]=0 SKIPPED[$u]=0 BEGUN[$u]=0 READY[$u]=0 WANTED[$u]=0 WASTED[$u]=0
+    done
+    while :; do
+        if [[ ${STOPPING_ALL:-} && ! $CLOSING ]]; then close_scope; fi
+        if [[ $deadline ]] && ((SECONDS >= deadline)) && [[ ! $CLOSING ]]; then
+            tell stopping "${PREFIX%/}" "$ATTEMPT" '' timeout '' "its time is up"
+            REASON=timeout FAILED=1
+            close_scope
+        fi
+        for u in "${members[@]}"; do settle_unit "$u"; done
+        for u in "${members[@]}"; do start_unit "$u"; done
+        if all_decided; then break; fi
+        if IFS=$'\x1f' read -rt 1 -u "$BOX" word u index state code reason says; then
+            "heard_$word" "$u" "$index" "$state" "$code" "$reason" "$says"
+            while IFS=$'\x1f' read -rt 0.001 -u "$BOX" word u index state code reason says; do
+                "heard_$word" "$u" "$index" "$state" "$code" "$reason" "$says"
+            done
+        fi
+    done
+    stop_services
+    judge_scope
+}
+
+
+heard_started() { BEGUN[$1]=$((BEGUN[$1] + 1)); }
+
+# A group is ready when all its tasks that can be are.
+heard_ready() {
+    local u
+    READY[$1]=$((READY[$1] + 1))
+    for u in ${MEMBERS[$GROUP]}; do
+        [[ ! ${CAN_BE_READY[$u]:-} ]] || ((READY[$u] >= REPLICAS[$u])) || return 0
+    done
+    [[ $GROUP_IS_READY ]] || tell ready "${PREFIX%/}" "$ATTEMPT" '' '' '' ''
+    GROUP_IS_READY=1
+    report ready
+}
+
+heard_end() { # UNIT INDEX STATE CODE REASON
+    local u=$1
+    unset "PIDS[$u.$2]"
+    LIVE[$u]=$((LIVE[$u] - 1))
+    count_end "$u" "$2" "$3"
+    case $3 in
+    succeeded | skipped | cancelled) ;;
+    *) [[ $CODE || ${IS_SERVICE[$u]:-} ]] || CODE=$4 ;;
+    esac
+    case $3 in
+    task) close_unit "$u" failed ;;
+    job) FAILED=1 && fail_job && close_scope ;;
+    restart) RESTARTING=1 && close_scope also ;;
+    esac
+}
+
+# Decided as soon as it is certain; then the rest is stopped.
+settle_unit() {
+    local u=$1
+    [[ ! ${OUTCOME_OF[$u]:-} ]] || return
+    if [[ ! ${VERDICT[$u]:-} && ! ${IS_SERVICE[$u]:-} ]]; then
+        verdict_of "$u"
+        [[ ! $FOUND ]] || close_unit "$u" "$FOUND"
+    fi
+    is_over "$u" || return
+    [[ ${VERDICT[$u]:-} ]] || verdict_of "$u"
+    OUTCOME_OF[$u]=${VERDICT[$u]:-${FOUND:-cancelled}}
+    tell task "$PREFIX${NAMES[$u]}" '' '' "${OUTCOME_OF[$u]}" '' ''
+}
+
+close_unit() { # UNIT VERDICT
+    local u=$1 each
+    [[ ! ${VERDICT[$u]:-} ]] || return
+    VERDICT[$u]=$2
+    stop_replicas "$u"
+}
+
+stop_replicas() {
+    local u=$1 each left
+    left=$((REPLICAS[$u] - FRESH[$u]))
+    FRESH[$u]=${REPLICAS[$u]} GONE[$u]=$((GONE[$u] + left))
+    for each in "${!PIDS[@]}"; do
+        [[ $each != "$u."* ]] || kill -URG "${PIDS[$each]}" 2>/dev/null
+    done
+}
+
+# Nothing more may start but what runs always; with a word, not even that.
+close_scope() { # [also]
+    local u
+    CLOSING=1
+    for u in ${MEMBERS[$GROUP]}; do
+        [[ ! ${IS_SERVICE[$u]:-} ]] || continue
+        [[ ${WHEN[$u]} == always && ! ${1:-} ]] || close_unit "$u" cancelled
+    done
+}
+
+# May it start: now, later or never?
+may_start() {
+    local u=$1 edge after when answer failures='' failed='' open=''
+    MAY=later
+    if [[ ${IS_CLEANUP[$u]:-} ]]; then
+        ! is_unsettled || return
+        [[ ${WHEN[$u]} != failure ]] || some_failed || { MAY=never && return; }
+        MAY=now
+        return
+    fi
+    MAY=now
+    for edge in ${AFTER[$u]:-}; do
+        after=${edge%%:*} when=${edge#*:}
+        look_at "$after"
+        if [[ $when == failure ]]; then
+            failures=1
+            [[ $OTHER ]] || open=1
+            [[ $OTHER != failed ]] || failed=1
+            continue
+        fi
+        case $when in
+        success) [[ $OTHER == succeeded ]] ;;
+        any) [[ $OTHER ]] ;;
+        started) [[ $OTHER_BEGUN ]] ;;
+        ready) [[ $OTHER_READY || $OTHER == succeeded ]] ;;
+        esac || { [[ $OTHER ]] && MAY=never && return; MAY=later; }
+    done
+    [[ ! $failures ]] || { [[ $open ]] && MAY=later; } || [[ $failed ]] || MAY=never
+}
+
+# One of this scope, or further out: those leave word in a file.
+look_at() {
+    local place
+    OTHER='' OTHER_BEGUN='' OTHER_READY=''
+    if [[ ${REPLICAS[$1]:-} && " ${MEMBERS[$GROUP]} " == *" $1 "* ]]; then
+        OTHER=${OUTCOME_OF[$1]:-}
+        ((BEGUN[$1] < REPLICAS[$1])) || OTHER_BEGUN=1
+        ((READY[$1] < REPLICAS[$1])) || OTHER_READY=1
+    else
+        place=$J/outcome/${NAMES[$1]}
+        [[ ! -e $place ]] || read -r OTHER <"$place"
+        [[ ! -e $J/began/${NAMES[$1]} ]] || OTHER_BEGUN=1
+        [[ ! -e $J/ready/${NAMES[$1]} ]] || OTHER_READY=1
+    fi
+}
+
+is_unsettled() {
+    local u
+    for u in ${MEMBERS[$GROUP]}; do
+        [[ ${WHEN[$u]} != success || ${IS_SERVICE[$u]:-} || ${OUTCOME_OF[$u]:-} ]] || return 0
+    done
+    return 1
+}
+
+some_failed() {
+    local u
+    [[ ! $FAILED ]] || return 0
+    for u in ${MEMBERS[$GROUP]}; do
+        [[ ${WHEN[$u]} != success || ${IS_SERVICE[$u]:-} || ${OUTCOME_OF[$u]:-} != failed ]] || return 0
+    done
+    return 1
+}
+
+all_decided() {
+    local u
+    for u in ${MEMBERS[$GROUP]}; do [[ ${IS_SERVICE[$u]:-} || ${OUTCOME_OF[$u]:-} ]] || return 1; done
+}
+
+# What stands below one that blocks waits for its end.
+is_behind() {
+    local u
+    for u in ${MEMBERS[$GROUP]}; do
+        [[ $u != "$1" ]] || return 1
+        [[ ! ${BLOCKS[$u]:-} || ${OUTCOME_OF[$u]:-} ]] || return 0
+    done
+    return 1
+}
+
+start_unit() {
+    local u=$1 gate
+    ((FRESH[$u] < REPLICAS[$u])) && [[ ! ${VERDICT[$u]:-} ]] || return
+    ! is_behind "$u" || return
+    if [[ $CLOSING ]]; then
+        [[ ${WHEN[$u]} == always ]] || return
+    else
+        [[ ! -e $J/held ]] || return
+        [[ ! ${HOLDS[$u]:-} || -e $J/released ]] || return
+        for gate in ${GATES[$u]:-}; do [[ -e $J/gates/$gate ]] || return; done
+    fi
+    may_start "$u"
+    case $MAY in
+    now) while ((FRESH[$u] < REPLICAS[$u] && LIVE[$u] < ROOM[$u])); do start_replica "$u" "${FRESH[$u]}"; done ;;
+    never)
+        tell skipped "$PREFIX${NAMES[$u]}.0" '' '' '' '' 'what it waits for will not happen'
+        SKIPPED[$u]=$((REPLICAS[$u] - FRESH[$u])) FRESH[$u]=${REPLICAS[$u]}
+        settle_unit "$u"
+        ;;
+    esac
+}
+
+start_replica() {
+    local u=$1 index=$2
+    FRESH[$u]=$((index + 1)) LIVE[$u]=$((LIVE[$u] + 1))
+    (
+        trap 'STOP=1' URG TERM
+        BOX_ABOVE=$BOX IS_FIRST=
+        replica "$u" "$PREFIX${NAMES[$u]}.$index" "$index"
+        printf '%s\x1f' end "$u" "$index" "$STATE" "$CODE" "$REASON" >&"$BOX_ABOVE"
+        printf '%s\n' "$SAYS" >&"$BOX_ABOVE"
+    ) {IDLE}<&"$IDLE" &
+    PIDS[$u.$index]=$!
+}
+
+stop_services() {
+    local u word index state code reason says open=1
+    for u in ${MEMBERS[$GROUP]}; do [[ ! ${IS_SERVICE[$u]:-} ]] || stop_replicas "$u"; done
+    while [[ $open ]]; do
+        open=
+        for u in ${MEMBERS[$GROUP]}; do
+            ((LIVE[$u] == 0)) || open=1
+            settle_unit "$u"
+        done
+        [[ ! $open ]] || ! IFS=$'\x1f' read -rt 1 -u "$BOX" word u index state code reason says ||
+            "heard_$word" "$u" "$index" "$state" "$code" "$reason" "$says"
+    done
+}
+
+judge_scope() {
+    local u all_skipped=1 any_due=
+    OUTCOME=succeeded
+    for u in ${MEMBERS[$GROUP]}; do
+        [[ ! ${IS_SERVICE[$u]:-} ]] || continue
+        case ${OUTCOME_OF[$u]} in
+        failed) OUTCOME=failed ;;
+        cancelled) [[ $OUTCOME == failed ]] || OUTCOME=cancelled ;;
+        skipped) ! was_let_down "$u" || OUTCOME=failed ;;
+        esac
+        [[ ${WHEN[$u]} != success ]] || { any_due=1 && [[ ${OUTCOME_OF[$u]} == skipped ]] || all_skipped=; }
+    done
+    [[ ! $FAILED ]] || OUTCOME=failed
+    [[ $OUTCOME != succeeded || ! $any_due || ! $all_skipped ]] || OUTCOME=skipped
+}
+
+# Whether it never began because a service it needs had failed.
+was_let_down() {
+    local edge
+    for edge in ${AFTER[$1]:-}; do
+        [[ ${edge#*:} != failure && ${edge#*:} != any && ${IS_SERVICE[${edge%%:*}]:-} ]] || continue
+        ((BAD[${edge%%:*}] == 0)) || return 0
+    done
+    return 1
+}

@@ -1,0 +1,136 @@
+"""A unit as a function of a shell that says all there is to know of it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from math import ceil
+
+from jobman.engines.scripts import checks, steps
+from jobman.engines.scripts.quoting import AXIS, array, number, quoted, spans
+from jobman.engines.scripts.site import Job
+from jobman.plan.model import Plan, Unit
+from jobman.spec.failures import FailureRule
+from jobman.spec.shapes import Part
+
+DEFAULT_GRACE = 30.0
+VARIABLES = (
+    *("name", "kind", "replicas", "copies", "grace", "restart", "cores", "gpus", "duration", "warning"),
+    *("warn_after", "cwd", "stdout", "stderr", "command", "before", "after", "at_stop", "result_file"),
+    *("scratch", "coordinator", "wrap", "rules", "retries", "delay", "factor", "retry_codes"),
+    *("retry_reasons", "step", "ready", "alive", "begun"),
+)
+"""Everything a unit may say. A copy that runs elsewhere is given these."""
+
+
+def unit_function(
+    unit: Unit, tag: int, plan: Plan, job: Job, parts: Sequence[Part], launch: Sequence[str]
+) -> list[str]:
+    """The lines of a unit's function; `launch` are the words before its command where it is a step."""
+    axes = tuple(unit.matrix)
+    body = [*_what(unit, job, parts, axes), *_ends(unit), *_failures(unit, plan)]
+    if unit.kind == "task":
+        body += [*_surroundings(unit, axes), *_commands(unit, job, axes), *checks.lines(unit)]
+        body += [f"DIRECT= {array('step', launch)}" if launch else "DIRECT=1"]
+    found = [f"# {describe(unit, job.file)}", f"unit_{tag}() {{", '    unset "${OF_A_UNIT[@]}"']
+    found += [f"    {line}" for line in [*_axes(unit), *body]]
+    found += ["}", *steps.function(unit, tag, axes)]
+    return found
+
+
+def describe(unit: Unit, file: str) -> str:
+    """Who it is, and where that was written."""
+    place = f" ({file}, line {unit.line})" if unit.line else ""
+    many = f", {unit.replicas} replicas" if unit.replicas > 1 else ""
+    return f"{unit.kind} `{unit.id}`{place}{many}"
+
+
+def _what(unit: Unit, job: Job, parts: Sequence[Part], axes: Sequence[str]) -> Iterator[str]:
+    copies = sum(part.copies for part in parts) if unit.kind == "task" and not unit.local else 1
+    yield f"name={quoted(unit.name)} kind={unit.kind} replicas={unit.replicas} copies={copies or 1}"
+    each = parts[0].each if parts else {}
+    if "core" in each or (parts and not parts[0].is_whole):
+        yield f"cores={max(1, ceil(each.get('core', 1)))} gpus={ceil(each.get('gpu', 0))}"
+    elif parts:
+        yield f"gpus={ceil(each.get('gpu', 0))}"
+    if job.scratch is not None:
+        yield f"scratch={quoted(job.scratch)}"
+    cwd = unit.cwd
+    if job.cwd is not None and (cwd is None or not cwd.startswith("/")):
+        cwd = job.cwd if cwd is None else f"{job.cwd}/{cwd}"
+    if unit.kind == "task" and cwd is not None:
+        yield f"cwd={quoted(cwd, axes)}"
+
+
+def _ends(unit: Unit) -> Iterator[str]:
+    policies = unit.policies
+    grace = DEFAULT_GRACE if policies.grace is None else policies.grace
+    yield f"grace={number(grace)} restart={policies.restart or 'never'}"
+    if unit.duration is not None:
+        yield f"duration={number(unit.duration)}"
+        if policies.signal is not None and unit.kind == "task":
+            wait = max(0.0, unit.duration - policies.signal.before)
+            yield f"warning={policies.signal.name} warn_after={number(wait)}"
+
+
+def _failures(unit: Unit, plan: Plan) -> Iterator[str]:
+    if rules := list(_rules(unit, plan)):
+        yield array("rules", rules)
+    else:
+        yield "rules=()"
+    retries = unit.policies.retries
+    if retries is None:
+        return
+    yield f"retries={retries.limit} delay={number(retries.delay)} factor={retries.factor:g}"
+    if retries.on is not None:
+        codes, reasons = spans(retries.on.exit_codes), ",".join(retries.on.reasons)
+        yield f"retry_codes={codes} retry_reasons={reasons}"
+
+
+def _rules(unit: Unit, plan: Plan) -> Iterator[str]:
+    """From the inside out. Numbers of replicas are those of the rule's own unit, so no other has them."""
+    yield from (_rule(rule) for rule in unit.policies.on_failure)
+    above = unit.parent
+    while above is not None:
+        group = plan.unit(above)
+        yield from (_rule(rule) for rule in group.policies.on_failure if not rule.replicas)
+        above = group.parent
+    yield from (_rule(rule) for rule in plan.policies.on_failure if not rule.replicas)
+
+
+def _rule(rule: FailureRule) -> str:
+    return "|".join((rule.action, spans(rule.exit_codes), ",".join(rule.reasons), spans(rule.replicas)))
+
+
+def _axes(unit: Unit) -> Iterator[str]:
+    """The values of a replica: the last axis turns fastest."""
+    left = unit.replicas
+    for axis, values in unit.matrix.items():
+        left //= len(values)
+        yield array(f"{AXIS}values", values)
+        yield f"{AXIS}{axis}=${{{AXIS}values[INDEX / {left} % {len(values)}]}}"
+        yield f'export {axis}="${AXIS}{axis}"'
+
+
+def _surroundings(unit: Unit, axes: Sequence[str]) -> Iterator[str]:
+    for name, value in unit.environment.items():
+        yield f"export {name}={quoted(value, axes)}"
+    if unit.coordinator is not None:
+        yield f"coordinator={quoted(unit.coordinator.unit)}"
+    for name in ("stdout", "stderr"):
+        if (path := getattr(unit, name)) is not None:
+            yield f"{name}={quoted(path, axes)}"
+    if unit.policies.result_file is not None:
+        yield f"result_file={quoted(unit.policies.result_file, axes)}"
+
+
+def _commands(unit: Unit, job: Job, axes: Sequence[str]) -> Iterator[str]:
+    hooks = unit.policies.hooks
+    if hooks is not None:
+        for name, words in (("before", hooks.before), ("after", hooks.after), ("at_stop", hooks.on_stop)):
+            if words:
+                yield array(name, words, axes)
+    wrap = job.container if unit.image and not job.no_container and not unit.local else ()
+    yield array("wrap", [re.sub(r"\{image\}", lambda _: unit.image or "", word) for word in wrap])
+    if unit.command:
+        yield array("command", unit.command, axes)

@@ -1,0 +1,1 @@
+"""Slurm: scripts for sbatch, its commands, and what they say. Nobody here speaks to it in other ways."""

@@ -1,0 +1,165 @@
+"""From a plan to sbatch scripts: one for each task or group at the top, with all that it needs in it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+from functools import cache
+from importlib.resources import files
+from math import ceil
+
+import msgspec
+
+from jobman.engines.scripts import program
+from jobman.engines.scripts.graph import After, Piece, pieces_of
+from jobman.engines.scripts.site import Job
+from jobman.engines.slurm import shape
+from jobman.engines.slurm.facts import constraint
+from jobman.engines.slurm.options import displaced, lines
+from jobman.plan.model import Plan, Unit
+from jobman.settings.slurm import SlurmSite
+from jobman.spec.policies import Policies
+
+AFTER: dict[After, str] = {"ok": "afterok", "not-ok": "afternotok", "any": "afterany", "begun": "after"}
+COMMENT = "jobman"
+_LAUNCH = ("srun", "--kill-on-bad-exit=1", "--mem=0", "--input=none")
+_EVERYWHERE = 'everywhere=(srun --overlap --mem=0 --nodes="$SLURM_JOB_NUM_NODES" --ntasks-per-node=1)'
+_SPARE = 60.0
+"""Seconds beyond what a script allows itself: it ends by itself, and not by Slurm."""
+
+
+class Script(msgspec.Struct, frozen=True, kw_only=True):
+    """A piece, and its script."""
+
+    piece: Piece
+    text: str
+
+    @property
+    def name(self) -> str:
+        return self.piece.name
+
+
+def dependency(piece: Piece, ids: Mapping[str, str]) -> list[str]:
+    """What a piece waits for, by the ids of those submitted before it."""
+    if not piece.after:
+        return []
+    found = ",".join(f"{AFTER[when]}:{ids[name]}" for when, name in piece.after)
+    return [f"--dependency={found}", "--kill-on-invalid-dep=yes"]
+
+
+def compile_plan(plan: Plan, job: Job, site: SlurmSite) -> list[Script]:
+    """The scripts of a plan, in the order in which they can be submitted."""
+    return [_script(piece, plan, job, site) for piece in pieces_of(plan)]
+
+
+def comment(job_id: str, piece: str) -> str:
+    """What a job of Slurm is known by."""
+    return f"{COMMENT}:{job_id}:{piece}"
+
+
+def _script(piece: Piece, plan: Plan, job: Job, site: SlurmSite) -> Script:
+    if piece.unit is None:
+        small = [*_about(piece, job), "#SBATCH --ntasks=1", "#SBATCH --time=5", *_queue(plan, site)]
+        return Script(piece=piece, text=program.closing_script(piece, plan, job, small, runtime()))
+    head = list(header(piece, piece.unit, plan, job, site))
+
+    def launch(unit: Unit) -> list[str]:
+        words = [*_LAUNCH, *shape.step(program.chosen(unit))]
+        given = list(unit.flags.slurm or ()) if unit.parent is not None else []
+        return [*displaced(words, given), *given]
+
+    text = program.script(piece, plan, job, head, runtime(), launch, _EVERYWHERE)
+    return Script(piece=piece, text=text)
+
+
+@cache
+def runtime() -> str:
+    """The functions that speak to Slurm."""
+    return files("jobman.engines.slurm").joinpath("runtime.sh").read_text()
+
+
+# -- the header ----------------------------------------------------------------------------------------------
+
+
+def header(piece: Piece, unit: Unit, plan: Plan, job: Job, site: SlurmSite) -> Iterator[str]:
+    """The lines of `#SBATCH` of a piece."""
+    given = list(unit.flags.slurm or ())
+    parts = program.chosen(unit)
+    generated = [
+        *shape.allocation(parts, site.resources),
+        *_time(unit, plan, site),
+        *_limits(unit, site),
+        *(word.removeprefix("#SBATCH ") for word in _queue(plan, site, unit.policies)),
+    ]
+    yield from _about(piece, job)
+    if unit.replicas > 1:
+        throttle = unit.policies.parallelism
+        yield f"#SBATCH --array=0-{unit.replicas - 1}{f'%{throttle}' if throttle else ''}"
+    yield from (f"#SBATCH {word}" for word in displaced(generated, given))
+    if job.earliest is not None and piece.unit is not None:
+        yield f"#SBATCH --begin={datetime.fromtimestamp(job.earliest):%Y-%m-%dT%H:%M:%S}"
+    if given:
+        yield "# as the document says, in place of what would be here"
+        yield from (f"#SBATCH {line}" for line in lines(given))
+
+
+def _about(piece: Piece, job: Job) -> Iterator[str]:
+    element = "%A_%a" if piece.unit is not None and piece.unit.replicas > 1 else "%j"
+    yield f"#SBATCH --job-name={_word(f'{job.name}/{piece.name}')}"
+    yield f"#SBATCH --comment={comment(job.id, piece.name)}"
+    yield f"#SBATCH --output={_word(job.folder)}/slurm-{element}.out"
+    yield "#SBATCH --open-mode=append"
+    if job.cwd is not None:
+        yield f"#SBATCH --chdir={_word(job.cwd)}"
+    yield "#SBATCH --requeue"
+
+
+def _word(text: str) -> str:
+    """A value in a line of a header; % begins a pattern there."""
+    plain = text.replace("%", "%%") if text.startswith("/") else text
+    return '"' + plain.replace("\\", "\\\\").replace('"', '\\"') + '"' if " " in text else plain
+
+
+def _time(unit: Unit, plan: Plan, site: SlurmSite) -> Iterator[str]:
+    """Long enough for all attempts and a peaceful end: the script keeps the limits of each by itself."""
+    seconds = time_needed(unit, plan, site.default_time)
+    if seconds is not None:
+        yield f"--time={ceil(seconds / 60)}"
+
+
+def time_needed(unit: Unit, plan: Plan, default: float | None = None) -> float | None:
+    """Seconds for all attempts of a unit, with the time to end in peace; None where there is no limit."""
+    duration = unit.duration or default
+    if duration is None:
+        return None
+    grace = 30.0 if unit.policies.grace is None else unit.policies.grace
+    retries = unit.policies.retries
+    tries = 1 if retries is None else retries.limit + 1
+    pauses = 0.0 if retries is None else sum(retries.delay * retries.factor**n for n in range(retries.limit))
+    cleanup = sum((child.duration or _SPARE) for child in plan.children(unit.id) if child.when == "always")
+    return tries * (duration + grace + cleanup) + pauses + _SPARE
+
+
+def _limits(unit: Unit, site: SlurmSite) -> Iterator[str]:
+    placement, parts = unit.policies.placement, program.chosen(unit)
+    requires = shape.merged(parts).requires if parts else {}
+    labels = dict(placement.labels) if placement is not None else {}
+    if found := constraint({**requires, **labels}, site.facts):
+        yield f"--constraint={found}"
+    if placement is not None and placement.exclusive:
+        yield "--exclusive"
+
+
+def _queue(plan: Plan, site: SlurmSite, policies: Policies | None = None) -> Iterator[str]:
+    queue = site.queues.get(plan.queue, plan.queue) if plan.queue else site.partition
+    account = plan.account or site.account
+    priority = policies.priority if policies is not None else None
+    qos = site.priorities.get(priority or "", site.qos)
+    for name, value in (
+        ("partition", queue),
+        ("account", account),
+        ("qos", qos),
+        ("reservation", site.reservation),
+    ):
+        if value:
+            yield f"#SBATCH --{name}={value}"

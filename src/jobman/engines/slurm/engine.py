@@ -1,0 +1,193 @@
+"""Slurm, spoken to through its commands: submit once, look, stop, hold, release."""
+
+from __future__ import annotations
+
+import os
+import pwd
+import re
+import time
+from collections.abc import Iterable, Mapping
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from jobman.engines.base import Refused
+from jobman.engines.scripts.commands import Commands, Failed, NotThere, Said
+from jobman.engines.scripts.found import BatchJob, Native
+from jobman.engines.scripts.graph import Piece
+from jobman.engines.scripts.manager import NodeAt, QueueRowAt, Waiting
+from jobman.engines.scripts.site import Job
+from jobman.engines.slurm.choosing import choose
+from jobman.engines.slurm.compile import Script, comment, compile_plan, dependency
+from jobman.engines.slurm.features import refusals
+from jobman.engines.slurm.nodes import read_nodes
+from jobman.engines.slurm.queue import FORMAT, read_accounts, read_queue, read_rows
+from jobman.engines.slurm.whys import waits
+from jobman.plan.model import Plan
+from jobman.settings.slurm import SlurmSite, slurm_of
+
+_TRANSIENT = re.compile(
+    r"Unable to contact slurm controller|Socket timed out|Connection (?:refused|timed out|reset)"
+    r"|temporarily unable|Resource temporarily unavailable|Zero Bytes were transmitted|Transport endpoint"
+    r"|did not answer within|slurm_persist_conn_open|Slurm backup controller in standby",
+    re.IGNORECASE,
+)
+_TOO_LATE = re.compile(r"already (?:completed|completing)|Invalid job id|not pending|Job/step already")
+_AMBIGUOUS = 90.0
+"""Seconds after which a submission that may or may not have arrived is given up."""
+_MANY = 500
+"""Ids in one command."""
+
+
+def is_transient(words: str) -> bool:
+    return bool(_TRANSIENT.search(words))
+
+
+class Slurm:
+    """One cluster, as the commands on this machine reach it."""
+
+    name = "slurm"
+    title = "Slurm"
+
+    def __init__(self, environment: Mapping[str, str] | None = None) -> None:
+        self.commands = Commands("Slurm", is_transient, environment)
+
+    # -- submitting ------------------------------------------------------------------------------
+
+    def site(self, values: Mapping[str, Any]) -> SlurmSite:
+        return slurm_of(values)
+
+    def refusals(self, plan: Plan, site: SlurmSite, *, no_container: bool = False) -> list[Refused]:
+        return refusals(plan, site, no_container=no_container)
+
+    def compile(self, plan: Plan, job: Job, site: SlurmSite) -> list[Script]:
+        return compile_plan(plan, job, site)
+
+    def choose(self, plan: Plan, job: Job, site: SlurmSite) -> tuple[Plan, list[str]]:
+        """Of alternatives, the leftmost that Slurm says it could ever run."""
+        return choose(plan, job, site, self._could_run)
+
+    def _could_run(self, text: str) -> Said:
+        return self.commands.once("sbatch", "--test-only", text=text)
+
+    def submit(self, piece: Piece, path: Path, job: str, ids: Mapping[str, str], *, held: bool) -> str:
+        """Submit a script, once: whatever happens on the way, there is one such job in the end."""
+        words = ["sbatch", "--parsable", *dependency(piece, ids), *(["--hold"] if held else []), str(path)]
+        deadline = time.monotonic() + _AMBIGUOUS
+        while True:
+            said = self.commands.once(*words)
+            if said.code == 0:
+                return said.out.strip().partition(";")[0]
+            if not self.commands.is_transient(said):
+                raise Failed(said, "sbatch")
+            if time.monotonic() > deadline:
+                raise NotThere(f"Slurm does not answer: {said.words}", "try again in a while")
+            time.sleep(1.0)
+            # It may have arrived all the same.
+            if (known := self.known(job).get(piece.name)) is not None:
+                return known
+
+    def known(self, job: str) -> dict[str, str]:
+        """The pieces of a job that Slurm has, by their comments."""
+        wanted = comment(job, "")
+        return {native.piece: native.id for native in self.queue() if comment(native.job, "") == wanted}
+
+    # -- looking ---------------------------------------------------------------------------------
+
+    def queue(self) -> list[Native]:
+        """All jobs of this user that Slurm remembers, in one call."""
+        text = self.commands.ask(
+            "squeue", "--noheader", "--states=all", f"--user={user()}", f"--format={FORMAT}"
+        )
+        return list(read_queue(text))
+
+    def finished(self, ids: Iterable[str]) -> list[Native]:
+        """Of those that left the queue, where there is accounting."""
+        wanted = list(ids)
+        if not wanted or not self.has_accounting:
+            return []
+        found: list[Native] = []
+        for some in _chunks(wanted):
+            text = self.commands.ask(
+                "sacct",
+                "--noheader",
+                "--parsable2",
+                "--allocations",
+                f"--jobs={','.join(some)}",
+                "--format=JobID,State,End",
+            )
+            found += read_accounts(text)
+        return found
+
+    @cached_property
+    def has_accounting(self) -> bool:
+        """Whether anybody remembers jobs that left the queue."""
+        config = self.commands.ask("scontrol", "show", "config")
+        kind = re.search(r"^AccountingStorageType\s*=\s*(\S+)", config, re.MULTILINE)
+        return kind is not None and not kind[1].endswith("/none")
+
+    def why(self, job: BatchJob) -> list[Waiting]:
+        return waits(job)
+
+    def nodes(self) -> list[NodeAt]:
+        text = self.commands.ask("scontrol", "--oneliner", "--detail", "show", "nodes")
+        return list(read_nodes(text))
+
+    def queues(self) -> list[QueueRowAt]:
+        text = self.commands.ask("squeue", "--noheader", "--array", "--format=%P|%u|%T")
+        return read_rows(text, user())
+
+    # -- acting ----------------------------------------------------------------------------------
+
+    def cancel(self, waiting: Iterable[str], running: Iterable[str] = ()) -> None:
+        """Those that wait go at once; those that run are asked, and end as their grace allows."""
+        for some in _chunks(waiting):
+            self._tolerant("scancel", "--state=PENDING", *some)
+        for some in _chunks(running):
+            self._tolerant("scancel", "--batch", "--signal=URG", "--state=RUNNING", *some)
+
+    def kill(self, ids: Iterable[str]) -> None:
+        """At once, whatever they do."""
+        for some in _chunks(ids):
+            self._tolerant("scancel", *some)
+
+    def hold(self, ids: Iterable[str]) -> None:
+        for some in _chunks(ids):
+            self._tolerant("scontrol", "hold", ",".join(some))
+
+    def release(self, ids: Iterable[str]) -> None:
+        for some in _chunks(ids):
+            self._tolerant("scontrol", "release", ",".join(some))
+
+    def requeue(self, ids: Iterable[str]) -> None:
+        """Back to the queue, and held there."""
+        for some in _chunks(ids):
+            self._tolerant("scontrol", "requeuehold", ",".join(some))
+
+    def freeze(self, ids: Iterable[str], *, frozen: bool) -> None:
+        for some in _chunks(ids):
+            signal = "STOP" if frozen else "CONT"
+            self._tolerant("scancel", "--full", f"--signal={signal}", *some)
+
+    def add_time(self, id_: str, seconds: float) -> None:
+        """Raises Failed where this user may not."""
+        minutes = max(1, -(-int(seconds) // 60))
+        self.commands.ask("scontrol", "update", f"JobId={id_}", f"TimeLimit=+{minutes}")
+
+    def _tolerant(self, *words: str) -> None:
+        """What is over meanwhile needs nothing done to it."""
+        try:
+            self.commands.ask(*words)
+        except Failed as error:
+            if not _TOO_LATE.search(error.said.error):
+                raise
+
+
+def user() -> str:
+    """Whose jobs these are."""
+    return pwd.getpwuid(os.geteuid()).pw_name
+
+
+def _chunks(ids: Iterable[str]) -> Iterable[list[str]]:
+    every = list(ids)
+    return (every[start : start + _MANY] for start in range(0, len(every), _MANY))

@@ -1,0 +1,73 @@
+"""How Slurm realises each feature of the catalogue."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from jobman.engines import features
+from jobman.engines.base import Refused
+from jobman.engines.features import Support, emulated, native
+from jobman.engines.scripts.limits import FEATURES as OF_SCRIPTS
+from jobman.engines.scripts.limits import LOOP, SCRIPT, asks_too_much
+from jobman.engines.slurm.shape import known_types
+from jobman.plan.features import users
+from jobman.plan.model import Plan
+from jobman.settings.slurm import SlurmSite
+
+_OWN: dict[str, Support] = {
+    "queue": native("a partition; the settings may say which"),
+    "account": native("--account"),
+    "start.earliest": native("--begin"),
+    "replicas": native("an array; in a group a pool inside its allocation"),
+    "matrix": native("an array whose script knows the values"),
+    "depends_on.success": native("afterok; the script looks where policies decide the outcome"),
+    "depends_on.failure": native("afternotok; the script looks whether it failed or never ran"),
+    "depends_on.any": native("afterany"),
+    "depends_on.started": native("after"),
+    "depends_on.ready": emulated("held, and released by the script of the task that is ready"),
+    "group": native("one allocation, driven by its script"),
+    "group.replicas": native("an array of allocations"),
+    "shape.node": native("--nodes"),
+    "shape.slot": native("--ntasks-per-node"),
+    "shape.anywhere": native("--ntasks"),
+    "shape.exclusive": native("--exclusive"),
+    "shape.socket": native("--sockets-per-node"),
+    "shape.core": native("--cpus-per-task; parts of a core are rounded up"),
+    "shape.gpu": native("--gres=gpu, --gpus-per-task"),
+    "shape.memory": native("--mem; where slots go anywhere --mem-per-cpu"),
+    "shape.storage": native("--tmp"),
+    "shape.site-type": native("gres or licenses, as `slurm.resources` of the settings says"),
+    "shape.either": emulated("sbatch --test-only picks the leftmost that is feasible, at submission"),
+    "duration": native("--time for all attempts; the script ends each of them on the second"),
+    "flags.slurm": native(),
+    "requires": native("--constraint, with `slurm.facts` of the settings"),
+    "parallelism": native("--array=…%N; in a group the script counts"),
+    "hold": native("scontrol hold"),
+    "suspend.requeue": native("scontrol requeuehold"),
+    "suspend.freeze": emulated("SIGSTOP to all processes"),
+    "gates": emulated("held until each is open"),
+    "placement.labels": native("--constraint, as `requires`"),
+    "placement.exclusive": native("--exclusive"),
+    "priority": native("the QOS that `slurm.priorities` of the settings names"),
+}
+FEATURES: dict[str, Support] = {**OF_SCRIPTS, **_OWN}
+
+
+def refusals(plan: Plan, site: SlurmSite, *, no_container: bool = False) -> list[Refused]:
+    """What of a plan cannot be had on Slurm."""
+    found = features.refusals(plan, FEATURES)
+    found += asks_too_much(plan, container=bool(site.container), no_container=no_container)
+    return [*found, *_unnamed_types(plan, site)]
+
+
+def _unnamed_types(plan: Plan, site: SlurmSite) -> Iterator[Refused]:
+    if "shape.site-type" not in plan.features:
+        return
+    for unit in users(plan, "shape.site-type"):
+        kinds = {kind for parts in unit.alternatives for kind in known_types(parts, site.resources)}
+        if kinds:
+            note = f"`slurm.resources` of the settings does not say what {', '.join(sorted(kinds))} is called"
+            yield Refused("shape.site-type", (unit.id,), note)
+
+
+__all__ = ["FEATURES", "LOOP", "SCRIPT", "refusals"]

@@ -1,0 +1,88 @@
+"""Options of sbatch and srun: their names, long and short, and which displaces which."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+SHORT = {
+    "A": "account",
+    "a": "array",
+    "b": "begin",
+    "C": "constraint",
+    "c": "cpus-per-task",
+    "D": "chdir",
+    "d": "dependency",
+    "e": "error",
+    "G": "gpus",
+    "H": "hold",
+    "i": "input",
+    "J": "job-name",
+    "k": "no-kill",
+    "L": "licenses",
+    "M": "clusters",
+    "m": "distribution",
+    "N": "nodes",
+    "n": "ntasks",
+    "O": "overcommit",
+    "o": "output",
+    "p": "partition",
+    "Q": "quiet",
+    "q": "qos",
+    "S": "core-spec",
+    "s": "oversubscribe",
+    "t": "time",
+    "v": "verbose",
+    "W": "wait",
+    "w": "nodelist",
+    "x": "exclude",
+}
+_ALIKE = (
+    {"mem", "mem-per-cpu", "mem-per-gpu"},
+    {"gres", "gpus", "gpus-per-node", "gpus-per-task"},
+    {"exclusive", "oversubscribe"},
+)
+"""Options that say the same thing in different ways: one displaces the others."""
+_FLAGS = frozenset(("H", "k", "O", "Q", "s", "v", "W"))
+
+
+def name_of(option: str) -> str | None:
+    """The long name of a word that begins an option; None for one that is the value of another."""
+    if option.startswith("--"):
+        return option[2:].partition("=")[0]
+    if option.startswith("-") and len(option) > 1:
+        return SHORT.get(option[1], option[1])
+    return None
+
+
+def grouped(words: Sequence[str]) -> Iterator[tuple[str, list[str]]]:
+    """Options with their values, as they were written."""
+    current: tuple[str, list[str]] | None = None
+    for word in words:
+        name = name_of(word)
+        if name is None and current is not None:
+            current[1].append(word)
+            continue
+        if current is not None:
+            yield current
+        current = (name or word, [word])
+    if current is not None:
+        yield current
+
+
+def displaced(generated: Iterable[str], given: Sequence[str]) -> list[str]:
+    """What was generated, without what is given in its place."""
+    names = {name for name, _ in grouped(given)}
+    names |= {name for alike in _ALIKE if alike & names for name in alike}
+    return [word for word in generated if name_of(word) not in names]
+
+
+def lines(given: Sequence[str]) -> Iterator[str]:
+    """Given options as lines of a header: each with its value."""
+    for _, words in grouped(given):
+        yield (
+            words[0]
+            if len(words) == 1
+            else f"{words[0]}{'' if words[0].startswith('--') else ' '}"
+            + ("=" if words[0].startswith("--") else "")
+            + " ".join(words[1:])
+        )
