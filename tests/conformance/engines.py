@@ -16,6 +16,7 @@ from tests.conformance.kubernetes import open_direct
 from tests.conformance.local import open_local
 from tests.conformance.managed import open_managed
 from tests.conformance.outcome import Outcome
+from tests.conformance.slurm import open_slurm
 
 
 class Handle(Protocol):
@@ -136,5 +137,6 @@ class Opening(NamedTuple):
 ENGINES: dict[str, Opening] = {
     "local": Opening(open_local, "local"),
     "kubernetes-direct": Opening(open_direct, "kubernetes", component="kubernetes"),
+    "slurm": Opening(open_slurm, "slurm", component="slurm"),
     "kubernetes-managed": Opening(open_managed, "kubernetes-managed", component="kubernetes"),
 }

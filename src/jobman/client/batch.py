@@ -48,7 +48,7 @@ from jobman.engines.scripts.commands import Failed, NotThere
 from jobman.engines.scripts.folder import Folder
 from jobman.engines.scripts.found import BatchJob, Native, natives_by_job
 from jobman.engines.scripts.graph import Piece, pieces_of
-from jobman.engines.scripts.manager import Manager
+from jobman.engines.scripts.delegate import Delegate
 from jobman.engines.scripts.registry import Entry, Registry
 from jobman.plan.model import PlanError
 
@@ -61,7 +61,7 @@ _ASK_EVERY = 5.0
 class BatchClient(Client):
     """Speaks to one manager, as one user. May be used from several threads at once."""
 
-    def __init__(self, manager: Manager, *, root: Path, database: Path, owner: str) -> None:
+    def __init__(self, manager: Delegate, *, root: Path, database: Path, owner: str) -> None:
         self._place = manager.title
         super().__init__(NoLink(self._place))
         self._manager = manager

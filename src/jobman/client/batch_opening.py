@@ -9,15 +9,15 @@ from typing import Any
 
 from jobman.client.batch import BatchClient
 from jobman.control.places import find_places
-from jobman.engines.scripts.manager import Manager
+from jobman.engines.scripts.delegate import Delegate
 from jobman.engines.slurm.engine import Slurm, user
 
-MANAGERS: dict[str, type[Manager]] = {"slurm": Slurm}
+DELEGATES: dict[str, type[Delegate]] = {"slurm": Slurm}
 
 
 def open_batch(engine: str, values: Mapping[str, Any]) -> BatchClient:
     """A client for this user. Jobs leave word in `folder` of the settings, else below the home folder."""
-    manager = MANAGERS[engine]()
+    manager = DELEGATES[engine]()
     site = manager.site(values)
     root = Path(os.path.expandvars(site.folder or "~/.jobman/jobs")).expanduser() / engine
     return BatchClient(manager, root=root, database=find_places().state / "batch.sqlite", owner=user())

@@ -18,7 +18,7 @@ from jobman.control.refusals import Refusal
 from jobman.engines.scripts.commands import Failed
 from jobman.engines.scripts.folder import About, Folder
 from jobman.engines.scripts.graph import Piece
-from jobman.engines.scripts.manager import Manager, Script
+from jobman.engines.scripts.delegate import Delegate, Script
 from jobman.engines.scripts.registry import Entry, Registry
 from jobman.engines.scripts.site import Job
 from jobman.plan.model import Plan
@@ -43,6 +43,7 @@ class Prepared(msgspec.Struct, frozen=True, kw_only=True):
     job: Job
     scripts: tuple[Script, ...]
     notes: tuple[str, ...] = ()
+    environment: dict[str, str] | None = None
 
     @property
     def pieces(self) -> list[Piece]:
@@ -52,7 +53,7 @@ class Prepared(msgspec.Struct, frozen=True, kw_only=True):
 class Submitting:
     """Brings the jobs of a submission to a manager."""
 
-    def __init__(self, manager: Manager, registry: Registry, root: Path, owner: str) -> None:
+    def __init__(self, manager: Delegate, registry: Registry, root: Path, owner: str) -> None:
         self._manager = manager
         self._registry = registry
         self._root = root
@@ -119,7 +120,14 @@ class Submitting:
             notes=notes,
         )
         scripts = tuple(manager.compile(plan, job, site))
-        return Prepared(about=about, plan=plan, job=job, scripts=scripts, notes=tuple(notes))
+        return Prepared(
+            about=about,
+            plan=plan,
+            job=job,
+            scripts=scripts,
+            notes=tuple(notes),
+            environment=submission.environment,
+        )
 
     def is_known(self, prepared: Sequence[Prepared]) -> bool:
         """Whether this submission came before; raises where it was another with the same key."""
@@ -150,7 +158,8 @@ class Submitting:
     def _submit(self, one: Prepared, *, hold: bool, wait: bool) -> None:
         folder = Folder(Path(one.job.folder))
         if not folder.has("about.json"):
-            folder.make(one.about, {script.name: script.text for script in one.scripts})
+            scripts = {script.name: script.text for script in one.scripts}
+            folder.make(one.about, scripts, one.environment)
             if hold:
                 folder.mark("held")
         entry = Entry(
@@ -171,7 +180,7 @@ class Submitting:
         shutil.rmtree(folder.path, ignore_errors=True)
 
 
-def complete(manager: Manager, folder: Folder, pieces: Sequence[Piece], *, wait: bool = False) -> None:
+def complete(manager: Delegate, folder: Folder, pieces: Sequence[Piece], *, wait: bool = False) -> None:
     """Submit the pieces that are not submitted yet. A graph is held until all of it is there."""
     if folder.has("submitted"):
         return
@@ -189,13 +198,13 @@ def complete(manager: Manager, folder: Folder, pieces: Sequence[Piece], *, wait:
     for piece in pieces:
         if piece.name not in ids:
             held = is_graph or is_held(piece, folder)
-            ids[piece.name] = manager.submit(piece, folder.script(piece.name), id_, ids, held=held)
+            ids[piece.name] = manager.submit(piece, folder, ids, held=held)
             folder.add_id(piece.name, ids[piece.name])
     if not wait:
         release_free(manager, folder, pieces)
 
 
-def release_free(manager: Manager, folder: Folder, pieces: Sequence[Piece]) -> None:
+def release_free(manager: Delegate, folder: Folder, pieces: Sequence[Piece]) -> None:
     """All of it is there: let those pieces go that nothing but their dependencies holds back."""
     ids = folder.ids()
     if len(pieces) > 1 or folder.has("together"):

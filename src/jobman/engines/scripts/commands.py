@@ -57,8 +57,10 @@ class Commands:
         self._environment = environment
         self._pauses = pauses
 
-    def once(self, *words: str, text: str | None = None) -> Said:
-        """Run a command, whatever it says."""
+    def once(
+        self, *words: str, text: str | None = None, environment: Mapping[str, str] | None = None
+    ) -> Said:
+        """Run a command, whatever it says; its environment may be that of somebody's submission."""
         try:
             done = subprocess.run(
                 words,
@@ -68,7 +70,7 @@ class Commands:
                 text=True,
                 errors="replace",
                 timeout=_PATIENCE,
-                env=self._environment,
+                env=self._environment if environment is None else environment,
                 check=False,
             )
         except FileNotFoundError:

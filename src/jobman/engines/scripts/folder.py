@@ -13,6 +13,7 @@ from jobman.engines.scripts.records import Line, read_logs
 from jobman.plan.model import Plan, plan_from_json
 
 _ABOUT = "about.json"
+_ENVIRONMENT = "environment.json"
 
 
 class About(msgspec.Struct, frozen=True, kw_only=True):
@@ -41,7 +42,9 @@ class Folder:
 
     # -- what jobman writes ----------------------------------------------------------------------
 
-    def make(self, about: About, scripts: Mapping[str, str]) -> None:
+    def make(
+        self, about: About, scripts: Mapping[str, str], environment: Mapping[str, str] | None = None
+    ) -> None:
         """Everything that a job needs before any of it is submitted."""
         for name in ("scripts", "log", "out", "outcome", "began", "ready", "gates", "more", "requeued"):
             (self.path / name).mkdir(parents=True, exist_ok=True)
@@ -51,6 +54,8 @@ class Folder:
             write(script, text)
             script.chmod(0o700)
         (self.path / "ids").touch()
+        if environment is not None:
+            write(self.path / _ENVIRONMENT, msgspec.json.encode(environment).decode())
         write(self.path / _ABOUT, msgspec.json.encode(about).decode())
 
     def add_id(self, piece: str, native: str) -> None:
@@ -85,6 +90,13 @@ class Folder:
     def about(self) -> About:
         """Raises OSError or msgspec.DecodeError where there is no such job."""
         return msgspec.json.decode((self.path / _ABOUT).read_bytes(), type=About)
+
+    def environment(self) -> dict[str, str] | None:
+        """The environment of submission, which the manager hands on; None for that of this process."""
+        try:
+            return msgspec.json.decode((self.path / _ENVIRONMENT).read_bytes(), type=dict[str, str])
+        except FileNotFoundError:
+            return None
 
     def ids(self) -> dict[str, str]:
         try:

@@ -8,14 +8,14 @@ import re
 import time
 from collections.abc import Iterable, Mapping
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 from jobman.engines.base import Refused
 from jobman.engines.scripts.commands import Commands, Failed, NotThere, Said
+from jobman.engines.scripts.folder import Folder
 from jobman.engines.scripts.found import BatchJob, Native
 from jobman.engines.scripts.graph import Piece
-from jobman.engines.scripts.manager import NodeAt, QueueRowAt, Waiting
+from jobman.engines.scripts.delegate import NodeAt, QueueRowAt, Waiting
 from jobman.engines.scripts.site import Job
 from jobman.engines.slurm.choosing import choose
 from jobman.engines.slurm.compile import Script, comment, compile_plan, dependency
@@ -70,12 +70,14 @@ class Slurm:
     def _could_run(self, text: str) -> Said:
         return self.commands.once("sbatch", "--test-only", text=text)
 
-    def submit(self, piece: Piece, path: Path, job: str, ids: Mapping[str, str], *, held: bool) -> str:
+    def submit(self, piece: Piece, folder: Folder, ids: Mapping[str, str], *, held: bool) -> str:
         """Submit a script, once: whatever happens on the way, there is one such job in the end."""
-        words = ["sbatch", "--parsable", *dependency(piece, ids), *(["--hold"] if held else []), str(path)]
+        words = ["sbatch", "--parsable", *dependency(piece, ids), *(["--hold"] if held else [])]
+        words.append(str(folder.script(piece.name)))
+        environment = folder.environment()
         deadline = time.monotonic() + _AMBIGUOUS
         while True:
-            said = self.commands.once(*words)
+            said = self.commands.once(*words, environment=environment)
             if said.code == 0:
                 return said.out.strip().partition(";")[0]
             if not self.commands.is_transient(said):
@@ -84,7 +86,7 @@ class Slurm:
                 raise NotThere(f"Slurm does not answer: {said.words}", "try again in a while")
             time.sleep(1.0)
             # It may have arrived all the same.
-            if (known := self.known(job).get(piece.name)) is not None:
+            if (known := self.known(folder.path.name).get(piece.name)) is not None:
                 return known
 
     def known(self, job: str) -> dict[str, str]:

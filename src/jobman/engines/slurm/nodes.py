@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from jobman.engines.scripts.manager import NodeAt
+from jobman.engines.scripts.delegate import NodeAt
 
 _FIELD = re.compile(r"(?:^| )([A-Za-z]+)=")
 _STATES = {

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from datetime import datetime
 
 from jobman.engines.scripts.found import Native, NativeState
-from jobman.engines.scripts.manager import QueueRowAt
+from jobman.engines.scripts.delegate import QueueRowAt
 from jobman.engines.slurm.compile import COMMENT
 
 FORMAT = "%i|%T|%S|%e|%N|%k|%r"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from jobman.engines.scripts.found import BatchJob, Native
-from jobman.engines.scripts.manager import Waiting
+from jobman.engines.scripts.delegate import Waiting
 
 _WORDS: dict[str, tuple[str, str]] = {
     "Resources": ("resources", "its nodes are in use; it is the next to get some"),

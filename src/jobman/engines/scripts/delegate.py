@@ -1,14 +1,14 @@
-"""What a manager of batch jobs is to the rest: it queues; jobman compiles, submits and follows."""
+"""What an engine that queues for itself is to the rest: jobman compiles, submits and follows."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
 from typing import Any, Protocol
 
 import msgspec
 
 from jobman.engines.base import Refused
+from jobman.engines.scripts.folder import Folder
 from jobman.engines.scripts.found import BatchJob, Native
 from jobman.engines.scripts.graph import Piece
 from jobman.engines.scripts.site import Job
@@ -59,7 +59,7 @@ class QueueRowAt(msgspec.Struct, frozen=True, kw_only=True):
     yours_running: int = 0
 
 
-class Manager(Protocol):
+class Delegate(Protocol):
     """A manager of batch jobs."""
 
     name: str
@@ -77,7 +77,7 @@ class Manager(Protocol):
     def choose(self, plan: Plan, job: Job, site: Any) -> tuple[Plan, list[str]]:
         """The plan with one alternative for each unit, and what is to be said of that."""
 
-    def submit(self, piece: Piece, path: Path, job: str, ids: Mapping[str, str], *, held: bool) -> str:
+    def submit(self, piece: Piece, folder: Folder, ids: Mapping[str, str], *, held: bool) -> str:
         """Submit the script of a piece, once; `ids` are those before it. Returns its id."""
 
     def known(self, job: str) -> dict[str, str]:
