@@ -44,12 +44,14 @@ FAMILIES: dict[str, dict[str, Entry]] = {
         "gate": Entry("acts:gate", "Open the gates that a job waits for."),
         "rerun": Entry("rerun:rerun", "Submit a job again, all of it or what failed."),
         "connect": Entry("connect:connect", "Open a shell where a copy of a job runs, or reach its ports."),
+        "sbatch": Entry("sbatch:sbatch", "Submit a batch script of Slurm to any engine."),
     },
     "Language": {
         "check": Entry("check:check", "Check documents: all problems of each file, with place and advice."),
         "explain": Entry("explain:explain", "Show what a document means: copies, totals, values, features."),
         "satisfy": Entry("satisfy:satisfy", "Match requires and shapes against nodes."),
         "render": Entry("render:render", "Print what a document becomes on an engine, as its own YAML."),
+        "convert": Entry("convert:convert", "Write a script of Slurm or Flux as a document."),
         "schema": Entry("schema:schema", "Print the JSON schema of a JobSpec, for editors and validators."),
         "features": Entry("features:features", "List every feature of the language."),
     },
@@ -89,6 +91,8 @@ HIDDEN: dict[str, Entry] = {
 }
 TRAILING = ("run", "submit", "connect")
 """The commands that take a command of the user's behind `--`."""
+VERBATIM = ("sbatch",)
+"""The commands that read all their words by themselves."""
 _WORDS = "jobman.trailing"
 
 
@@ -129,13 +133,22 @@ class Trailing(TyperCommand):
         return super().parse_args(ctx, args[:place])
 
 
+class Verbatim(TyperCommand):
+    """A command that reads its words by itself; what it declares is for its help and for completion."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        ctx.meta[_WORDS] = list(args)
+        return super().parse_args(ctx, [])
+
+
 def trailing(context: typer.Context) -> list[str] | None:
-    """The words behind `--`; None where there is no `--`."""
+    """The words behind `--`, None where there is no `--`; of a verbatim command all its words."""
     words: list[str] | None = context.meta[_WORDS]
     return words
 
 
 def _alone(function: Any, name: str) -> typer.Typer:
     app = typer.Typer(add_completion=False)
-    app.command(name, cls=Trailing if name in TRAILING else None)(function)
+    cls = Trailing if name in TRAILING else Verbatim if name in VERBATIM else None
+    app.command(name, cls=cls)(function)
     return app

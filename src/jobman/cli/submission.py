@@ -73,6 +73,11 @@ def requests(wishes: Wishes, state: State, form: str) -> list[Submission]:
     ]
 
 
+def request_of(document: str, file: str, wishes: Wishes, state: State, form: str) -> Submission:
+    """The request for a document that another command made; messages name it by its file."""
+    return Submission(document=document, file=file, **_common(wishes, state, form))
+
+
 def send(client: Client, wanted: list[Submission], *, driven: bool = False) -> list[Submitted]:
     """Submit everything, or nothing where one of several is refused; `driven` by us, if need be."""
     if len(wanted) > 1 and not (wanted[0].dry_run or wanted[0].what_if):

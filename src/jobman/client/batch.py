@@ -45,10 +45,10 @@ from jobman.control.answers import (
 )
 from jobman.control.refusals import Refusal
 from jobman.engines.scripts.commands import Failed, NotThere
+from jobman.engines.scripts.delegate import Delegate
 from jobman.engines.scripts.folder import Folder
 from jobman.engines.scripts.found import BatchJob, Native, natives_by_job
 from jobman.engines.scripts.graph import Piece, pieces_of
-from jobman.engines.scripts.delegate import Delegate
 from jobman.engines.scripts.registry import Entry, Registry
 from jobman.plan.model import PlanError
 

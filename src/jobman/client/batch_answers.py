@@ -8,8 +8,8 @@ from typing import Any, cast
 from jobman.control import answers
 from jobman.control.admission import flavor_of
 from jobman.engines.endings import how_it_ended
-from jobman.engines.scripts.found import BatchJob, ReplicaAt, RowAt
 from jobman.engines.scripts.delegate import NodeAt, QueueRowAt, Waiting
+from jobman.engines.scripts.found import BatchJob, ReplicaAt, RowAt
 from jobman.engines.scripts.records import Line
 
 _MOST_RESULTS = 1000

@@ -16,9 +16,9 @@ from jobman.control import answers
 from jobman.control.admission import SettingsShelf, name_from, read_plans, refuse, renamed, submitted_again
 from jobman.control.refusals import Refusal
 from jobman.engines.scripts.commands import Failed
+from jobman.engines.scripts.delegate import Delegate, Script
 from jobman.engines.scripts.folder import About, Folder
 from jobman.engines.scripts.graph import Piece
-from jobman.engines.scripts.delegate import Delegate, Script
 from jobman.engines.scripts.registry import Entry, Registry
 from jobman.engines.scripts.site import Job
 from jobman.plan.model import Plan

@@ -12,10 +12,10 @@ from typing import Any
 
 from jobman.engines.base import Refused
 from jobman.engines.scripts.commands import Commands, Failed, NotThere, Said
+from jobman.engines.scripts.delegate import NodeAt, QueueRowAt, Waiting
 from jobman.engines.scripts.folder import Folder
 from jobman.engines.scripts.found import BatchJob, Native
 from jobman.engines.scripts.graph import Piece
-from jobman.engines.scripts.delegate import NodeAt, QueueRowAt, Waiting
 from jobman.engines.scripts.site import Job
 from jobman.engines.slurm.choosing import choose
 from jobman.engines.slurm.compile import Script, comment, compile_plan, dependency

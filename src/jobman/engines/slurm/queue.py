@@ -7,8 +7,8 @@ from collections import Counter
 from collections.abc import Iterator
 from datetime import datetime
 
-from jobman.engines.scripts.found import Native, NativeState
 from jobman.engines.scripts.delegate import QueueRowAt
+from jobman.engines.scripts.found import Native, NativeState
 from jobman.engines.slurm.compile import COMMENT
 
 FORMAT = "%i|%T|%S|%e|%N|%k|%r"

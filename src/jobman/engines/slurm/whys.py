@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from jobman.engines.scripts.found import BatchJob, Native
 from jobman.engines.scripts.delegate import Waiting
+from jobman.engines.scripts.found import BatchJob, Native
 
 _WORDS: dict[str, tuple[str, str]] = {
     "Resources": ("resources", "its nodes are in use; it is the next to get some"),
