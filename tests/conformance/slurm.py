@@ -27,9 +27,9 @@ from tests.conformance.site import TEXT
 PATIENCE = 60.0
 _PAUSE = 0.2
 _AFTER = 20.0
-_NODES = {"1x1": "s1", "1x4": "s4", "1x4x4": "s4", "2x4": "s2 s3", "3x4": "s2 s3 s4"}
+_NODES = {"1x1": "s1", "1x4": "s4", "1x4x4": "s4", "2x2": "s2 s3", "2x4": "s2 s3", "3x4": "s2 s3 s4"}
 """Which nodes there are of each size; whoever uses them takes their locks."""
-_SITE = "slurm: {facts: {hardware.gpu.available: gpu}}\n"
+_SITE = "slurm: {facts: {hardware.gpu.available: gpu}, queues: {interactive: main, batch: main}}\n"
 
 
 @contextmanager
@@ -90,7 +90,9 @@ class SlurmEngine(Bound):
     ) -> list[JobHandle]:
         if virtual is not None:
             self._take(virtual)
-        site = _SITE if not self._size else _SITE.replace("{", f"{{partition: {self._size}, ", 1)
+        site = _SITE
+        if self._size:
+            site = site.replace("{", f"{{partition: {self._size}, ", 1).replace(": main", f": {self._size}")
         submission = Submission(
             document=dedent(document),
             file="scenario.yaml",

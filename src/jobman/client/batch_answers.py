@@ -13,7 +13,18 @@ from jobman.engines.scripts.found import BatchJob, ReplicaAt, RowAt
 from jobman.engines.scripts.records import Line
 
 _MOST_RESULTS = 1000
-_TOLD = ("started", "ready", "stopping", "retrying", "succeeded", "failed", "cancelled", "skipped")
+_TOLD = (
+    "started",
+    "ready",
+    "stopping",
+    "retrying",
+    "succeeded",
+    "failed",
+    "cancelled",
+    "skipped",
+    "unhealthy",
+    "not-ready",
+)
 
 
 def job_answer(job: BatchJob) -> answers.Job:
@@ -199,7 +210,19 @@ def why_answer(job: BatchJob, told: Sequence[Waiting]) -> answers.Why:
         summary=_summary(job, told),
         blockers=blockers,
         estimate=estimate,
+        suggestion=_suggestion(job, told),
     )
+
+
+def _suggestion(job: BatchJob, told: Sequence[Waiting]) -> str:
+    """What would let it go on."""
+    for each in told:
+        if each.kind == "gate":
+            closed = next(gate for gate, is_open in job.gates.items() if not is_open)
+            return f"jobman gate open {job.id} {closed}"
+        if each.kind == "hold":
+            return f"jobman release {job.id}"
+    return ""
 
 
 def _summary(job: BatchJob, told: Sequence[Waiting]) -> str:

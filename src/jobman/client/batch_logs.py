@@ -6,6 +6,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from jobman.control.answers import LogLine
 from jobman.engines.scripts.found import BatchJob, ReplicaAt
 
@@ -19,6 +21,7 @@ class Tail:
     def __init__(self, path: Path, line: LogLine, start: int) -> None:
         self.path = path
         self._line = line
+        self.began_at = line.at
         self._offset = start
         self._rest = b""
 
@@ -36,20 +39,17 @@ class Tail:
             lines.append(self._rest)
             self._rest = b""
         for line in lines:
-            yield self._made(line, at)
+            yield from self._made(line, at)
 
-    def _made(self, line: bytes, at: float) -> LogLine:
-        text = line[:_LONGEST].decode(errors="replace").removesuffix("\r")
-        known = self._line
-        return LogLine(
-            at=at or known.at,
-            replica=known.replica,
-            attempt=known.attempt,
-            copy=known.copy,
-            node=known.node,
-            stream=known.stream,
-            text=text,
-        )
+    def _made(self, line: bytes, at: float) -> Iterator[LogLine]:
+        known, text = self._line, line.decode(errors="replace").removesuffix("\r")
+        for start in range(0, len(text) or 1, _LONGEST):
+            yield msgspec.structs.replace(
+                known,
+                at=at or known.at,
+                text=text[start : start + _LONGEST],
+                partial=start + _LONGEST < len(text),
+            )
 
 
 class Outputs:
@@ -60,10 +60,14 @@ class Outputs:
         self._tails: dict[Path, Tail] = {}
 
     def read(self, job: BatchJob, at: float = 0.0, *, last: bool) -> Iterator[LogLine]:
-        for replica in job.replicas:
-            if self._wants_replica(job, replica):
-                for tail in self._of(job, replica):
-                    yield from tail.read(at, last=last)
+        tails = [
+            tail
+            for replica in job.replicas
+            if self._wants_replica(job, replica)
+            for tail in self._of(job, replica)
+        ]
+        for tail in sorted(tails, key=lambda tail: tail.began_at):
+            yield from tail.read(at, last=last)
 
     def _of(self, job: BatchJob, replica: ReplicaAt) -> Iterator[Tail]:
         for attempt in replica.attempts:

@@ -77,13 +77,14 @@ class Submitting:
         site = self._manager.site(settings.values)
         print_of_it = fingerprint(submission)
         return [
-            self._prepared(submission, plan, job_id(self._owner, key, number), site, print_of_it)
+            self.prepare_as(submission, plan, job_id(self._owner, key, number), site, print_of_it)
             for number, plan in enumerate(plans)
         ]
 
-    def _prepared(
-        self, submission: answers.Submission, plan: Plan, id_: str, site: BatchSite, print_of_it: str
+    def prepare_as(
+        self, submission: answers.Submission, plan: Plan, id_: str, site: BatchSite, print_of_it: str = ""
     ) -> Prepared:
+        """One job under this id; raises Refusal where it asks for what cannot be had."""
         manager = self._manager
         refuse(manager.refusals(plan, site, no_container=submission.no_container), manager.name)
         now = time.time()

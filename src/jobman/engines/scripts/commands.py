@@ -86,14 +86,14 @@ class Commands:
         """Whether the same command may succeed in a while."""
         return said.code != 0 and self._is_transient(said.error)
 
-    def ask(self, *words: str) -> str:
+    def ask(self, *words: str, text: str | None = None) -> str:
         """Run a command that may be run again; raises NotThere where nobody answers for long."""
-        said = self.once(*words)
+        said = self.once(*words, text=text)
         for pause in self._pauses:
             if not self.is_transient(said):
                 break
             time.sleep(pause)
-            said = self.once(*words)
+            said = self.once(*words, text=text)
         if self.is_transient(said):
             raise NotThere(f"{self._name} does not answer: {said.words}", "try again in a while")
         if said.code != 0:

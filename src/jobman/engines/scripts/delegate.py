@@ -13,6 +13,7 @@ from jobman.engines.scripts.found import BatchJob, Native
 from jobman.engines.scripts.graph import Piece
 from jobman.engines.scripts.site import Job
 from jobman.plan.model import Plan
+from jobman.plan.satisfy import Match
 from jobman.settings.slurm import BatchSite
 
 
@@ -35,6 +36,8 @@ class NodeAt(msgspec.Struct, frozen=True, kw_only=True):
     reason: str = ""
     amounts: dict[str, float] = {}
     used: dict[str, float] = {}
+    uncounted: dict[str, float] = {}
+    """What it has, and nobody says how much of it is in use."""
     facts: tuple[str, ...] = ()
     partitions: tuple[str, ...] = ()
 
@@ -77,6 +80,9 @@ class Delegate(Protocol):
     def choose(self, plan: Plan, job: Job, site: Any) -> tuple[Plan, list[str]]:
         """The plan with one alternative for each unit, and what is to be said of that."""
 
+    def by_hand(self, job: Job, scripts: Sequence[Script]) -> str:
+        """A script that submits these as jobman would, for whoever has no jobman."""
+
     def submit(self, piece: Piece, folder: Folder, ids: Mapping[str, str], *, held: bool) -> str:
         """Submit the script of a piece, once; `ids` are those before it. Returns its id."""
 
@@ -98,4 +104,7 @@ class Delegate(Protocol):
     def add_time(self, id_: str, seconds: float) -> None: ...
     def why(self, job: BatchJob) -> list[Waiting]: ...
     def nodes(self) -> list[NodeAt]: ...
+    def matches(self, plan: Plan, nodes: Sequence[NodeAt], site: Any) -> list[Match]:
+        """Which of these nodes could take each unit."""
+
     def queues(self) -> list[QueueRowAt]: ...

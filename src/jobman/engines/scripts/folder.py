@@ -14,6 +14,8 @@ from jobman.plan.model import Plan, plan_from_json
 
 _ABOUT = "about.json"
 _ENVIRONMENT = "environment.json"
+FOLDERS = ("scripts", "log", "out", "outcome", "began", "ready", "gates", "more", "requeued")
+"""What is in it from the beginning."""
 
 
 class About(msgspec.Struct, frozen=True, kw_only=True):
@@ -46,7 +48,7 @@ class Folder:
         self, about: About, scripts: Mapping[str, str], environment: Mapping[str, str] | None = None
     ) -> None:
         """Everything that a job needs before any of it is submitted."""
-        for name in ("scripts", "log", "out", "outcome", "began", "ready", "gates", "more", "requeued"):
+        for name in FOLDERS:
             (self.path / name).mkdir(parents=True, exist_ok=True)
         self.path.chmod(0o700)
         for name, text in scripts.items():

@@ -307,12 +307,18 @@ class BatchJob:
         work = [row for row in self.rows if not row.scope and not row.unit.service]
         if any(row.outcome is None for row in work):
             return "running" if self.started_at is not None else "waiting"
+        if any(self._is_live(row) for row in self.rows if not row.scope and row.unit.service):
+            return "running"
         if self.is_cancelled:
             return "cancelled"
         outcomes = {row.outcome for row in work}
         if self.folder.has("failed") or "failed" in outcomes or self._was_let_down(work):
             return "failed"
         return "cancelled" if "cancelled" in outcomes else "succeeded"
+
+    def _is_live(self, row: RowAt) -> bool:
+        """Whether something of a service still runs."""
+        return any(state not in _OVER and count for state, count in row.counts.items() if state != "retried")
 
     def _was_let_down(self, work: Sequence[RowAt]) -> bool:
         """Whether something never began because a service it needs had failed."""

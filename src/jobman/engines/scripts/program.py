@@ -21,9 +21,19 @@ _ROOM = 64
 
 
 def script(
-    piece: Piece, plan: Plan, job: Job, header: Sequence[str], manager: str, launch: Launch, everywhere: str
+    piece: Piece,
+    plan: Plan,
+    job: Job,
+    header: Sequence[str],
+    manager: str,
+    launch: Launch,
+    everywhere: str,
+    guard: str = "",
 ) -> str:
-    """The script of a piece. `manager` are the functions that speak to the manager."""
+    """The script of a piece. `manager` are the functions that speak to the manager.
+
+    `guard` is the one of them that runs all of it, where the manager's signals are not only for the script.
+    """
     unit = piece.unit
     assert unit is not None
     inside = list(_inside(unit, plan))
@@ -35,7 +45,8 @@ def script(
         *_begin(job, piece),
         everywhere,
         "",
-        *_tables(plan, [*plan.children(), *inside[1:]]),
+        "# What must be known of several tasks at once, by their numbers.",
+        *filter(None, _tables(plan, [*plan.children(), *inside[1:]])),
         "",
     ]
     tags = tags_of(plan)
@@ -44,7 +55,7 @@ def script(
         words = [] if each.kind == "group" or is_direct(each, unit) else launch(each)
         lines += [*unit_function(each, tags[each.id], plan, job, parts, words), ""]
     lines += _fragments(inside, manager)
-    lines += ["", *_end(piece, plan, job, tags)]
+    lines += ["", *_end(piece, plan, job, tags, guard)]
     return "\n".join(lines) + "\n"
 
 
@@ -59,6 +70,7 @@ def closing_script(piece: Piece, plan: Plan, job: Job, header: Sequence[str], ma
         *_begin(job, piece),
         *_fragment("base"),
         *manager.splitlines(),
+        ': >"$J/served"',
         f"cancel_pieces {services}",
     ]
     return "\n".join(lines) + "\n"
@@ -86,6 +98,8 @@ def _inside(unit: Unit, plan: Plan) -> Iterator[Unit]:
 
 
 def _begin(job: Job, piece: Piece) -> Iterator[str]:
+    yield "# All that it leaves is in the folder J. `submit.sh` of `jobman render` makes it and submits this"
+    yield "# script with the others. Nothing of jobman is needed where it runs."
     yield f"J={quoted(job.folder)}"
     yield f"JOBMAN_JOB_ID={quoted(job.id)} JOBMAN_JOB_NAME={quoted(job.name)} PIECE={quoted(piece.name)}"
     yield f"OF_A_UNIT=({' '.join(VARIABLES)})"
@@ -93,7 +107,7 @@ def _begin(job: Job, piece: Piece) -> Iterator[str]:
 
 
 def _tables(plan: Plan, units: Sequence[Unit]) -> Iterator[str]:
-    """What must be known of several units at once, by their numbers."""
+    """Those without an entry are empty: nothing reads more of them than one entry at a time."""
     tags = tags_of(plan)
     wanted: dict[int, list[int]] = {0: [tags[unit.id] for unit in plan.children()]}
     for unit in units:
@@ -167,6 +181,8 @@ def _cores(unit: Unit) -> float:
 
 def _fragments(units: Sequence[Unit], manager: str) -> Iterator[str]:
     """Only what these units need."""
+    yield "# Above is what this job asks for; below is how it is done, which is the same for all jobs."
+    yield ""
     yield from _fragment("base")
     yield from _fragment("copy")
     if any(unit.policies.checks is not None for unit in units if unit.kind == "task"):
@@ -183,10 +199,10 @@ def _fragments(units: Sequence[Unit], manager: str) -> Iterator[str]:
 @cache
 def _fragment(name: str) -> tuple[str, ...]:
     text = files("jobman.engines.scripts").joinpath("runtime", f"{name}.sh").read_text()
-    return tuple(text.splitlines())
+    return (*text.splitlines(), "")
 
 
-def _end(piece: Piece, plan: Plan, job: Job, tags: Mapping[str, int]) -> Iterator[str]:
+def _end(piece: Piece, plan: Plan, job: Job, tags: Mapping[str, int], guard: str) -> Iterator[str]:
     assert piece.unit is not None
     others = [quoted(unit.name) for unit in plan.children() if unit.when != "always"]
     yield f"OTHERS={quoted(' '.join(others))}"
@@ -194,4 +210,4 @@ def _end(piece: Piece, plan: Plan, job: Job, tags: Mapping[str, int]) -> Iterato
     if job.latest is not None:
         yield f"LATEST={int(job.latest)}"
     yield "allocation"
-    yield f'piece {tags[piece.unit.id]} "$(element)"'
+    yield f'{guard} piece {tags[piece.unit.id]} "$(element)"'.lstrip()

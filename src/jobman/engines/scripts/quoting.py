@@ -32,11 +32,11 @@ def array(name: str, words: Iterable[str], axes: Iterable[str] = ()) -> str:
 
 
 def table(name: str, entries: Mapping[int, object]) -> str:
-    """An array by number; entries that are empty are left out."""
+    """An array by number; entries that are empty are left out, and so is a table of nothing else."""
     inner = " ".join(
         f"[{key}]={shlex.quote(str(value))}" for key, value in entries.items() if value not in ("", None)
     )
-    return f"declare -A {name}=({inner})"
+    return f"declare -A {name}=({inner})" if inner else ""
 
 
 def number(value: float) -> str:

@@ -59,8 +59,10 @@ class Registry:
             database.executemany("delete from jobs where id = ?", [(id_,) for id_ in ids])
 
     def all(self) -> list[Entry]:
-        """The newest first."""
-        return self._read("order by submitted_at desc, id", ())
+        """The newest first, with those that somebody submitted by hand."""
+        newest_first = "order by submitted_at desc, id"
+        found = self._read(newest_first, ())
+        return self._read(newest_first, ()) if self._add_unknown(found) else found
 
     def find(self, ref: str) -> list[Entry]:
         """By id, the start of one, or a name; the newest of that name."""
@@ -74,26 +76,34 @@ class Registry:
 
     def rebuild(self) -> int:
         """Add the jobs whose folders are there and which are not known; returns how many."""
-        known = {entry.id for entry in self._read("", ())}
-        added = 0
-        for place in sorted(self._folders.glob("*/about.json")):
-            if place.parent.name in known:
-                continue
-            try:
-                about = Folder(place.parent).about()
-            except (OSError, msgspec.DecodeError):
-                continue
-            if about.engine == self._engine:
-                entry = Entry(
-                    id=about.id,
-                    engine=about.engine,
-                    name=about.name,
-                    folder=str(place.parent),
-                    submitted_at=about.submitted_at,
-                )
-                self.add(entry)
-                added += 1
-        return added
+        return self._add_unknown(self._read("", ()))
+
+    def _add_unknown(self, known: Iterable[Entry]) -> int:
+        try:
+            there = {place.name for place in self._folders.iterdir()}
+        except OSError:
+            return 0
+        found = [self._entry(self._folders / name) for name in sorted(there - {entry.id for entry in known})]
+        new = [entry for entry in found if entry is not None]
+        for entry in new:
+            self.add(entry)
+        return len(new)
+
+    def _entry(self, folder: Path) -> Entry | None:
+        """The job of a folder; None where it is no job, or not one of this engine."""
+        try:
+            about = Folder(folder).about()
+        except (OSError, msgspec.DecodeError):
+            return None
+        if about.engine != self._engine or about.id != folder.name:
+            return None
+        return Entry(
+            id=about.id,
+            engine=about.engine,
+            name=about.name,
+            folder=str(folder),
+            submitted_at=about.submitted_at,
+        )
 
     def _read(self, condition: str, values: tuple[object, ...]) -> list[Entry]:
         with self._open() as database:

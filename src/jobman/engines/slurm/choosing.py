@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import msgspec
-
+from jobman.engines.scripts.alternatives import only, settled
 from jobman.engines.scripts.commands import Failed, Said
 from jobman.engines.scripts.graph import Piece
 from jobman.engines.scripts.site import Job
 from jobman.engines.slurm.compile import header
-from jobman.plan.model import Plan, Unit, digest
+from jobman.plan.model import Plan, Unit
 from jobman.settings.slurm import SlurmSite
-from jobman.spec.shapes import Alternative
 
 
 def choose(plan: Plan, job: Job, site: SlurmSite, could_run: Callable[[str], Said]) -> tuple[Plan, list[str]]:
@@ -29,33 +27,15 @@ def choose(plan: Plan, job: Job, site: SlurmSite, could_run: Callable[[str], Sai
                     f"{unit.id}: alternative {chosen[unit.id] + 1} of {len(unit.alternatives)} is asked for; "
                     "those before it can never be had here"
                 )
-    units = tuple(_with(unit, _place(unit, chosen, plan)) for unit in plan.units)
-    settled = msgspec.structs.replace(plan, units=units)
-    return msgspec.structs.replace(settled, digest=digest(settled)), notes
+    return settled(plan, chosen), notes
 
 
 def _leftmost(unit: Unit, plan: Plan, job: Job, site: SlurmSite, could_run: Callable[[str], Said]) -> int:
     said = Said(1, "", "nothing is asked for")
     for number in range(len(unit.alternatives)):
-        trial = _with(unit, number)
+        trial = only(unit, number)
         lines = ["#!/bin/bash", *header(Piece(name=unit.name, unit=trial), trial, plan, job, site), "true"]
         said = could_run("\n".join(lines) + "\n")
         if said.code == 0:
             return number
     raise Failed(said, "sbatch")
-
-
-def _place(unit: Unit, chosen: dict[str, int], plan: Plan) -> int:
-    """What inherits the shape of its group has the same alternative of it."""
-    above = unit
-    while above.parent is not None:
-        above = plan.unit(above.parent)
-    place = chosen.get(above.id, 0)
-    return place if place < len(unit.alternatives) else 0
-
-
-def _with(unit: Unit, number: int) -> Unit:
-    if len(unit.alternatives) <= 1:
-        return unit
-    only: Alternative = unit.alternatives[number]
-    return msgspec.structs.replace(unit, alternatives=(only,))

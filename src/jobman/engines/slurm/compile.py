@@ -12,7 +12,9 @@ import msgspec
 
 from jobman.engines.scripts import program
 from jobman.engines.scripts.graph import After, Piece, pieces_of
+from jobman.engines.scripts.parts import merged
 from jobman.engines.scripts.site import Job
+from jobman.engines.scripts.times import time_needed
 from jobman.engines.slurm import shape
 from jobman.engines.slurm.facts import constraint
 from jobman.engines.slurm.options import displaced, lines
@@ -24,8 +26,6 @@ AFTER: dict[After, str] = {"ok": "afterok", "not-ok": "afternotok", "any": "afte
 COMMENT = "jobman"
 _LAUNCH = ("srun", "--kill-on-bad-exit=1", "--mem=0", "--input=none")
 _EVERYWHERE = 'everywhere=(srun --overlap --mem=0 --nodes="$SLURM_JOB_NUM_NODES" --ntasks-per-node=1)'
-_SPARE = 60.0
-"""Seconds beyond what a script allows itself: it ends by itself, and not by Slurm."""
 
 
 class Script(msgspec.Struct, frozen=True, kw_only=True):
@@ -55,6 +55,18 @@ def compile_plan(plan: Plan, job: Job, site: SlurmSite) -> list[Script]:
 def comment(job_id: str, piece: str) -> str:
     """What a job of Slurm is known by."""
     return f"{COMMENT}:{job_id}:{piece}"
+
+
+def _with_comment(head: list[str], given: list[str]) -> tuple[list[str], list[str]]:
+    """A comment of the document's own stands behind the one that a job is known by."""
+    own = [word.partition("=")[2] for word in given if word.startswith("--comment=")]
+    if not own:
+        return head, given
+    known = [
+        f'#SBATCH --comment="{line.partition("=")[2]};{own[-1]}"' if "--comment=" in line else line
+        for line in head
+    ]
+    return known, [word for word in given if not word.startswith("--comment=")]
 
 
 def _script(piece: Piece, plan: Plan, job: Job, site: SlurmSite) -> Script:
@@ -91,7 +103,8 @@ def header(piece: Piece, unit: Unit, plan: Plan, job: Job, site: SlurmSite) -> I
         *_limits(unit, site),
         *(word.removeprefix("#SBATCH ") for word in _queue(plan, site, unit.policies)),
     ]
-    yield from _about(piece, job)
+    about, given = _with_comment(list(_about(piece, job)), given)
+    yield from about
     if unit.replicas > 1:
         throttle = unit.policies.parallelism
         yield f"#SBATCH --array=0-{unit.replicas - 1}{f'%{throttle}' if throttle else ''}"
@@ -127,22 +140,9 @@ def _time(unit: Unit, plan: Plan, site: SlurmSite) -> Iterator[str]:
         yield f"--time={ceil(seconds / 60)}"
 
 
-def time_needed(unit: Unit, plan: Plan, default: float | None = None) -> float | None:
-    """Seconds for all attempts of a unit, with the time to end in peace; None where there is no limit."""
-    duration = unit.duration or default
-    if duration is None:
-        return None
-    grace = 30.0 if unit.policies.grace is None else unit.policies.grace
-    retries = unit.policies.retries
-    tries = 1 if retries is None else retries.limit + 1
-    pauses = 0.0 if retries is None else sum(retries.delay * retries.factor**n for n in range(retries.limit))
-    cleanup = sum((child.duration or _SPARE) for child in plan.children(unit.id) if child.when == "always")
-    return tries * (duration + grace + cleanup) + pauses + _SPARE
-
-
 def _limits(unit: Unit, site: SlurmSite) -> Iterator[str]:
     placement, parts = unit.policies.placement, program.chosen(unit)
-    requires = shape.merged(parts).requires if parts else {}
+    requires = merged(parts).requires if parts else {}
     labels = dict(placement.labels) if placement is not None else {}
     if found := constraint({**requires, **labels}, site.facts):
         yield f"--constraint={found}"
@@ -150,13 +150,17 @@ def _limits(unit: Unit, site: SlurmSite) -> Iterator[str]:
         yield "--exclusive"
 
 
+def partition(plan: Plan, site: SlurmSite) -> str | None:
+    """Where a job of a plan waits; None where Slurm decides it."""
+    return site.queues.get(plan.queue, plan.queue) if plan.queue else site.partition
+
+
 def _queue(plan: Plan, site: SlurmSite, policies: Policies | None = None) -> Iterator[str]:
-    queue = site.queues.get(plan.queue, plan.queue) if plan.queue else site.partition
     account = plan.account or site.account
     priority = policies.priority if policies is not None else None
     qos = site.priorities.get(priority or "", site.qos)
     for name, value in (
-        ("partition", queue),
+        ("partition", partition(plan, site)),
         ("account", account),
         ("qos", qos),
         ("reservation", site.reservation),

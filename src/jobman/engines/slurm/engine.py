@@ -6,24 +6,30 @@ import os
 import pwd
 import re
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
 from jobman.engines.base import Refused
+from jobman.engines.scripts import delegate
+from jobman.engines.scripts.by_hand import submit_script
 from jobman.engines.scripts.commands import Commands, Failed, NotThere, Said
 from jobman.engines.scripts.delegate import NodeAt, QueueRowAt, Waiting
 from jobman.engines.scripts.folder import Folder
 from jobman.engines.scripts.found import BatchJob, Native
 from jobman.engines.scripts.graph import Piece
+from jobman.engines.scripts.matching import matches
 from jobman.engines.scripts.site import Job
+from jobman.engines.slurm.by_hand import BY_HAND
 from jobman.engines.slurm.choosing import choose
-from jobman.engines.slurm.compile import Script, comment, compile_plan, dependency
+from jobman.engines.slurm.compile import Script, comment, compile_plan, dependency, partition
+from jobman.engines.slurm.facts import feature
 from jobman.engines.slurm.features import refusals
-from jobman.engines.slurm.nodes import read_nodes
+from jobman.engines.slurm.nodes import read_nodes, with_types
 from jobman.engines.slurm.queue import FORMAT, read_accounts, read_queue, read_rows
 from jobman.engines.slurm.whys import waits
 from jobman.plan.model import Plan
+from jobman.plan.satisfy import Match
 from jobman.settings.slurm import SlurmSite, slurm_of
 
 _TRANSIENT = re.compile(
@@ -63,12 +69,18 @@ class Slurm:
     def compile(self, plan: Plan, job: Job, site: SlurmSite) -> list[Script]:
         return compile_plan(plan, job, site)
 
+    def by_hand(self, job: Job, scripts: Sequence[delegate.Script]) -> str:
+        return submit_script(job, [script.piece for script in scripts], BY_HAND)
+
     def choose(self, plan: Plan, job: Job, site: SlurmSite) -> tuple[Plan, list[str]]:
         """Of alternatives, the leftmost that Slurm says it could ever run."""
         return choose(plan, job, site, self._could_run)
 
     def _could_run(self, text: str) -> Said:
-        return self.commands.once("sbatch", "--test-only", text=text)
+        try:
+            return Said(0, self.commands.ask("sbatch", "--test-only", text=text), "")
+        except Failed as error:
+            return error.said
 
     def submit(self, piece: Piece, folder: Folder, ids: Mapping[str, str], *, held: bool) -> str:
         """Submit a script, once: whatever happens on the way, there is one such job in the end."""
@@ -134,6 +146,18 @@ class Slurm:
     def nodes(self) -> list[NodeAt]:
         text = self.commands.ask("scontrol", "--oneliner", "--detail", "show", "nodes")
         return list(read_nodes(text))
+
+    def matches(self, plan: Plan, nodes: Sequence[NodeAt], site: SlurmSite) -> list[Match]:
+        """Nodes that are up, in the partition of the plan, with the features that stand for facts."""
+        queue = partition(plan, site) or self._default_partition
+        seen = [with_types(node, site.resources) for node in nodes]
+        return matches(plan, seen, queue, lambda key, value: feature(key, value, site.facts))
+
+    @cached_property
+    def _default_partition(self) -> str | None:
+        """That of whoever names none; it is marked with a star."""
+        names = self.commands.ask("sinfo", "--noheader", "--format=%P").split()
+        return next((name.rstrip("*") for name in names if name.endswith("*")), None)
 
     def queues(self) -> list[QueueRowAt]:
         text = self.commands.ask("squeue", "--noheader", "--array", "--format=%P|%u|%T")

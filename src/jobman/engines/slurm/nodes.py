@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from math import inf
+
+import msgspec
 
 from jobman.engines.scripts.delegate import NodeAt
 
@@ -21,6 +24,8 @@ _STATES = {
     "FUTURE": "down",
 }
 _MIB = 2**20
+_COUNT = re.compile(r"(?:^|:)(\d+)([KMG]?)$")
+_FACTORS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30}
 
 
 def read_nodes(text: str) -> Iterator[NodeAt]:
@@ -52,11 +57,21 @@ def _node(fields: dict[str, str]) -> NodeAt:
         name=fields["NodeName"],
         state=state,
         reason=reason,
-        amounts=_amounts(fields.get("CfgTRES", "")),
-        used=_amounts(fields.get("AllocTRES", "")),
+        amounts=_amounts(fields.get("CfgTRES", "")) | _generic(fields.get("Gres", "")),
+        used=_amounts(fields.get("AllocTRES", "")) | _generic(fields.get("GresUsed", "")),
+        uncounted=_uncounted(fields),
         facts=tuple(feature for feature in features.split(",") if feature),
         partitions=tuple(fields.get("Partitions", "").split(",")) if fields.get("Partitions") else (),
     )
+
+
+def with_types(node: NodeAt, names: Mapping[str, str]) -> NodeAt:
+    """The node with a site's own types; licences belong to no node, so that every node has enough of them."""
+    own = {
+        kind: inf if name.startswith("license/") else node.amounts.get(name.rpartition("/")[2], 0)
+        for kind, name in names.items()
+    }
+    return msgspec.structs.replace(node, amounts={**node.amounts, **own})
 
 
 def _amounts(text: str) -> dict[str, float]:
@@ -71,6 +86,23 @@ def _amounts(text: str) -> dict[str, float]:
         elif name == "gres/gpu":
             found["gpu"] = float(value)
     return found
+
+
+def _uncounted(fields: Mapping[str, str]) -> dict[str, float]:
+    found = {"socket": float(fields.get("Sockets", "0")), "storage": float(fields.get("TmpDisk", "0")) * _MIB}
+    return {name: amount for name, amount in found.items() if amount}
+
+
+def _generic(text: str) -> dict[str, float]:
+    """Generic resources: gpu:a100:4(S:0-1),fpga,(null)."""
+    found: dict[str, float] = {}
+    for entry in re.sub(r"\([^)]*\)", "", text).split(","):
+        name, _, rest = entry.partition(":")
+        count = _COUNT.search(rest)
+        amount = float(count[1]) * _FACTORS[count[2]] if count else 1.0
+        if name:
+            found[name] = found.get(name, 0) + amount
+    return {name: amount for name, amount in found.items() if amount}
 
 
 def megabytes(text: str) -> float:

@@ -108,7 +108,7 @@ def read_rows(text: str, user: str) -> list[QueueRowAt]:
 def whose(comment: str) -> tuple[str, str] | None:
     """The job and the piece that a comment names."""
     mark, _, rest = comment.partition(":")
-    job, _, piece = rest.partition(":")
+    job, _, piece = rest.partition(";")[0].partition(":")
     return (job, piece) if mark == COMMENT and job and piece else None
 
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
 from jobman.engines.scripts.delegate import Waiting
 from jobman.engines.scripts.found import BatchJob, Native
+from jobman.engines.scripts.graph import CLOSER
 
 _WORDS: dict[str, tuple[str, str]] = {
     "Resources": ("resources", "its nodes are in use; it is the next to get some"),
@@ -41,14 +43,23 @@ _LIMIT = re.compile(r"^(QOS|Assoc|MaxCpuPerAccount|Association)")
 
 def waits(job: BatchJob) -> list[Waiting]:
     """What each part of a job waits for."""
-    found = []
+    found = list(_inside(job))
     for native in job.natives:
-        if native.state in ("waiting", "held"):
+        if native.state in ("waiting", "held") and native.piece != CLOSER:
             kind, message = _reason(native, job)
             found.append(
                 Waiting(kind=kind, replica=_replica(native), message=message, starts_at=native.starts_at)
             )
     return found
+
+
+def _inside(job: BatchJob) -> Iterator[Waiting]:
+    """What scripts wait for."""
+    for replica in job.replicas:
+        if replica.state == "resting":
+            yield Waiting(
+                kind="retry", replica=replica.key, message=f"{replica.key} is tried again in a while"
+            )
 
 
 def _replica(native: Native) -> str:
@@ -76,18 +87,23 @@ def _reason(native: Native, job: BatchJob) -> tuple[str, str]:
 
 def _held(native: Native, job: BatchJob) -> tuple[str, str]:
     """Held by jobman itself, and for what."""
-    closed = [gate for gate, is_open in job.gates.items() if not is_open]
+    unit = next(unit for unit in job.plan.children() if unit.name == native.piece)
+    for who, gates in (("", job.plan.policies.gates), (f"{unit.id}: ", unit.policies.gates)):
+        for gate in gates:
+            if not job.gates[gate]:
+                return "gate", f"{who}the gate {gate} is closed"
     if not job.is_whole:
         return "hold", f"its submission was interrupted: `jobman release {job.id}` completes it"
-    if job.folder.has("held") or not closed:
-        waits_for = [
-            edge.after for edge in job.plan.edges if edge.unit == native.piece and edge.when == "ready"
-        ]
-        if waits_for and not job.folder.has("held") and not job.is_held:
-            return "dependency", f"it waits until {', '.join(waits_for)} is ready"
-        return _WORDS["JobHeldUser"]
-    words = f"gate {closed[0]}" if len(closed) == 1 else f"gates {', '.join(closed)}"
-    return "gate", f"it waits at its {words}: `jobman gate open` opens one"
+    if job.folder.has("held") or (job.plan.policies.hold and not job.folder.has("released")):
+        return "hold", "the job is held"
+    if unit.policies.hold and not job.folder.has("released"):
+        return "hold", f"{unit.id} is held"
+    waits_for = [edge.after for edge in job.plan.edges if edge.unit == unit.id and edge.when == "ready"]
+    return (
+        ("dependency", f"it waits until {', '.join(waits_for)} is ready")
+        if waits_for
+        else _WORDS["JobHeldUser"]
+    )
 
 
 def _dependency(native: Native, job: BatchJob) -> str:

@@ -4,14 +4,15 @@
 replica() { # UNIT KEY INDEX
     U=$1 KEY=$2 INDEX=$3
     local retried=0 restarts=0 pause_for
-    STATE='' STOP=''
+    STATE='' STOP=${STOP:-} STOPPING=''
     trap stop_attempt URG TERM
+    trap 'stop_attempt served' USR1
     "unit_$U"
     while :; do
         next_attempt
         [[ $kind == group ]] && attempt_group || attempt_task
         if [[ $STOP ]]; then
-            ended cancelled
+            stopped
             return
         fi
         if [[ ! $REASON ]]; then
@@ -37,11 +38,15 @@ replica() { # UNIT KEY INDEX
         in-place) in_place ;;
         esac
         if [[ $STOP ]]; then
-            ended cancelled
+            stopped
             return
         fi
     done
 }
+
+# A service that ends with those it served has done its work.
+stopped() { if is_served; then ended succeeded; else ended cancelled; fi; }
+is_served() { [[ ${IS_SERVICE[$U]:-} && ($STOP == served || (! ${BOX_ABOVE:-} && -e $J/served)) ]]; }
 
 # A number that no attempt had before, also where a node was lost and all of it begins again.
 next_attempt() {
@@ -109,9 +114,9 @@ in_place() {
 
 rest_for() {
     local whole=${1%.*}
-    [[ $1 != *.* ]] || pause "0.${1#*.}"
-    while ((whole-- > 0)) && [[ ! $STOP ]]; do pause 1; done
-    while [[ -e $J/held && ! $STOP ]]; do pause 1; done
+    [[ $1 != *.* ]] || nap "0.${1#*.}"
+    while ((whole-- > 0)) && [[ ! $STOP ]]; do nap 1; done
+    while [[ -e $J/held && ! $STOP ]]; do nap 1; done
 }
 
 # -- one attempt of a task -----------------------------------------------------------------------------------
@@ -157,9 +162,12 @@ wait_for() { # PID: its exit code is in STATUS
 }
 
 stop_attempt() {
-    INTERRUPTED=1 STOP=1
+    INTERRUPTED=1 STOP=${1:-${STOP:-1}}
     [[ $PID ]] || return
-    [[ $STOPPING ]] || tell stopping "$KEY" "$ATTEMPT" '' '' '' "it is no longer wanted"
+    if [[ ! $STOPPING ]]; then
+        if is_served; then SAYS="the tasks it served are over"; else SAYS="it is no longer wanted"; fi
+        tell stopping "$KEY" "$ATTEMPT" '' '' '' "$SAYS"
+    fi
     STOPPING=1
     if [[ $kind == group || $DIRECT ]]; then kill -URG "$PID" 2>/dev/null; else stop_step; fi
 }
@@ -181,7 +189,7 @@ watch_copies() {
     while kill -0 "$PID" 2>/dev/null; do
         seen
         [[ ! $SEEN || (${ready+set} && ! $WAS_READY) ]] || return
-        pause "$every"
+        nap "$every"
         [[ $every == 0.5 ]] || { [[ $every == 0.05 ]] && every=0.1 || every=0.5; }
     done
 }
@@ -206,7 +214,12 @@ became_ready() {
 
 # Copies are one program: the first that failed by itself says how it ended.
 judge() {
-    local number line best='' rank
+    local number line rank
+    if [[ ! $DIRECT ]]; then
+        for line in "$folder"/*.why; do
+            [[ ! -e $line ]] || { stopping_for "$(<"$line")" && break; }
+        done
+    fi
     if ((copies == 1)) && [[ -e $folder/0.end ]]; then
         IFS=$'\x1f' read -r _ REASON CODE SIGNAL _ _ SAYS < <(tr '\t' '\037' <"$folder/0.end")
         return

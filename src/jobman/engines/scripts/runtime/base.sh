@@ -10,9 +10,15 @@ tell() { # KIND KEY ATTEMPT CODE REASON NODES MESSAGE
     printf '%s\n' "$text" >>"$LOG"
 }
 
-# Sleeps without a process of its own; a signal that is trapped cuts it short.
+# Sleeps without a process of its own; only for those who trap no signals, which may make it sleep for ever.
 exec {IDLE}<> <(:)
 pause() { read -rt "$1" -u "$IDLE" || :; }
+
+# Sleeps for those who do; a signal cuts it short.
+nap() {
+    sleep "$1" &
+    wait "$!" 2>/dev/null
+}
 
 among() { # NUMBER SPANS such as 1-3,7
     local span

@@ -22,12 +22,14 @@ check_on() {
                 due_ready=$((clock + 10))
             elif [[ $is_ready ]] && ((bad_ready >= ready[3])); then
                 is_ready=
+                rm -f "$HERE.ready"
+                [[ ! $DIRECT ]] || tell not-ready "$KEY" "$ATTEMPT" '' '' '' "its ready check fails"
             fi
         fi
         if [[ ${alive+set} ]] && ((clock >= due_alive)); then
             if probe "${alive[@]}"; then bad_alive=0; else bad_alive=$((bad_alive + 1)); fi
             due_alive=$((clock + $(tenths "${alive[1]}")))
-            ! ((bad_alive >= alive[3])) || { unhealthy "its alive check failed"; return; }
+            ! ((bad_alive >= alive[3])) || { unhealthy alive "${alive[2]}"; return; }
         fi
         pause 0.1
         ((++clock))
@@ -40,15 +42,17 @@ until_started() {
     while :; do
         if probe "${begun[@]}"; then good=$((good + 1)) bad=0; else bad=$((bad + 1)) good=0; fi
         ((good < begun[4])) || return 0
-        ! ((bad >= begun[3])) || { unhealthy "its started check failed"; return 1; }
+        ! ((bad >= begun[3])) || { unhealthy started "${begun[2]}"; return 1; }
         tick "${begun[1]}"
     done
 }
 
 tenths() { local whole=${1%.*} rest=; [[ $1 != *.* ]] || rest=${1#*.}; rest=${rest}0; echo "$((whole * 10 + ${rest:0:1}))"; }
 
-unhealthy() {
-    echo "unhealthy:$1" >"$HERE.why"
+unhealthy() { # WHICH TIMEOUT
+    local words="its $1 check failed"
+    [[ $PROBED != 124 && $PROBED != 137 ]] || words+=": it took longer than $2 s"
+    echo "unhealthy:$words" >"$HERE.why"
     kill -USR2 "$ME"
 }
 
@@ -60,6 +64,8 @@ probe() { # DELAY EVERY TIMEOUT FAILURES SUCCESSES KIND WORDS...
     tcp) timeout "$limit" bash -c 'exec 3<>"/dev/tcp/127.0.0.1/$1"' - "$(port "$1")" 2>/dev/null ;;
     http) probe_http "$limit" "$@" ;;
     esac
+    PROBED=$?
+    return "$PROBED"
 }
 
 port() { [[ $1 == [0-9]* ]] && echo "$1" || { local found=PORT_${1^^}; found=${found//[^A-Z0-9]/_}; echo "${!found}"; }; }

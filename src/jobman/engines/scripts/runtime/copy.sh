@@ -35,6 +35,10 @@ outputs() {
     for stream in out err; do
         name=std$stream file=$HERE.$stream
         [[ $stream == out ]] || name=stderr
+        if [[ $stream == err && ${stderr:-} && ${stderr:-} == "${stdout:-}" ]]; then
+            exec 2>&1
+            continue
+        fi
         if [[ ${!name:-} ]]; then
             file=${!name}
             [[ $file == /* ]] || file=${cwd:-$PWD}/$file
@@ -61,11 +65,11 @@ surround() {
 }
 
 enter() {
-    if ! mkdir -p "$JOBMAN_SCRATCH/.copies" 2>/dev/null; then
-        fails launch-failed "there is no room for scratch files at $JOBMAN_SCRATCH"
-        return
-    fi
-    : >"$JOBMAN_SCRATCH/.copies/$RANK"
+    # Copies of the same task on this node that end may take the folder away again.
+    local tries=0
+    until mkdir -p "$JOBMAN_SCRATCH/.copies" 2>/dev/null && { : >"$JOBMAN_SCRATCH/.copies/$RANK"; } 2>/dev/null; do
+        ((++tries < 20)) || fails launch-failed "there is no room for scratch files at $JOBMAN_SCRATCH" || return
+    done
     if ! cd "${cwd:-.}" 2>/dev/null; then
         fails launch-failed "the working directory $cwd is not there on $NODE"
         return
@@ -93,11 +97,12 @@ work() {
         verdict
     fi
     if [[ ${after+set} ]]; then
-        local done=("$CODE" "$REASON" "$SIGNAL" "$SAYS")
+        local done=("$CODE" "$REASON" "$SIGNAL" "$SAYS" "$STOPPED")
         # What comes after is not stopped for what came before.
-        ASKED='' CHILD=''
+        stop_timers
+        ASKED='' CHILD='' STOPPED=''
         hook "${after[@]}" || echo "jobman: the hook after it ended with exit code $STATUS" >&2
-        CODE=${done[0]} REASON=${done[1]} SIGNAL=${done[2]} SAYS=${done[3]}
+        CODE=${done[0]} REASON=${done[1]} SIGNAL=${done[2]} SAYS=${done[3]} STOPPED=${done[4]}
     fi
 }
 
@@ -133,6 +138,7 @@ hook() {
 # How it ended, from its exit code and from why it was stopped, if it was.
 verdict() {
     CODE=$STATUS SAYS=
+    ((CODE <= 128 || CODE > 192)) || SIGNAL=$((CODE - 128))
     if [[ $WHY == timeout ]]; then
         REASON=timeout
         ((CODE != 0)) || CODE=124
@@ -141,8 +147,8 @@ verdict() {
         ((CODE != 0)) || CODE=1
     elif ((CODE == 0)); then
         REASON=
-    elif ((CODE > 128 && CODE <= 192)); then
-        REASON=signal SIGNAL=$((CODE - 128))
+    elif [[ $SIGNAL ]]; then
+        REASON=signal
     else
         REASON=exit
     fi
@@ -180,7 +186,7 @@ timer() { # SECONDS COMMAND...
     shift
     set -m
     {
-        trap - URG TERM
+        trap - URG TERM USR1 USR2
         tick "$left"
         "$@"
     } &
@@ -207,7 +213,21 @@ time_is_up() {
 
 warn() { echo "$warning" >"$HERE.warn"; kill -USR1 "$ME"; }
 on_warn() { INTERRUPTED=1; [[ ! $CHILD ]] || kill -s "$warning" -- "-$CHILD" 2>/dev/null; }
-on_why() { INTERRUPTED=1; WHY=$(<"$HERE.why"); on_stop; }
+on_why() {
+    INTERRUPTED=1 WHY=$(<"$HERE.why")
+    [[ ! $DIRECT ]] || stopping_for "$WHY"
+    on_stop
+}
+
+# Said by whoever keeps the log: a copy in its own script at once, of others when they have ended.
+stopping_for() {
+    if [[ $1 == unhealthy:* ]]; then
+        tell unhealthy "$KEY" "$ATTEMPT" '' '' '' "${1#*:}"
+        tell stopping "$KEY" "$ATTEMPT" '' '' '' "its check failed"
+    else
+        tell stopping "$KEY" "$ATTEMPT" '' '' '' "its time is up"
+    fi
+}
 
 stop_timers() {
     local each

@@ -2,7 +2,7 @@
 
 piece() { # UNIT INDEX
     local unit=$1 index=$2 key
-    key=${NAMES[$unit]}.$index IS_FIRST=1 BOX_ABOVE=
+    key=${NAMES[$unit]}.$index IS_FIRST=1 BOX_ABOVE= STOP=
     mkdir -p "$J/log" "$J/outcome" "$J/began" "$J/ready"
     LOG=$J/log/$key
     if [[ -e $J/cancelled && ${WHEN[$unit]} != always ]] || [[ -e $J/outcome/${NAMES[$unit]} ]]; then
@@ -43,11 +43,20 @@ may_enter() {
         case ${edge#*:} in
         success) [[ $OTHER == succeeded ]] || return ;;
         failure) failures=1 && [[ $OTHER != failed ]] || failed=1 ;;
-        started) compgen -G "$J/began/${NAMES[${edge%%:*}]}.*" >/dev/null || return ;;
+        started) has_begun "${NAMES[${edge%%:*}]}" || return ;;
         ready) [[ -e $J/ready/${NAMES[${edge%%:*}]} || $OTHER == succeeded ]] || return ;;
         esac
     done
     [[ ! $failures || $failed ]]
+}
+
+# The manager starts both in the same moment: who is to begin has a while to say so.
+has_begun() { # NAME
+    local tries=0
+    until compgen -G "$J/began/$1.*" >/dev/null; do
+        [[ ! -e $J/outcome/$1 ]] && ((++tries < 600)) || return
+        nap 0.1
+    done
 }
 
 # Whoever began and left no word was killed.
@@ -116,10 +125,42 @@ settle_piece() { # UNIT INDEX
         settle_array "$u" "$2"
     fi
     if [[ $STATE == job ]]; then fail_job; fi
+    end_services
     # Those that waited for it to be ready wait in vain.
     if ((${#READY_FOR[@]})) && [[ -e $J/outcome/$name && ! -e $J/ready/$name ]]; then
         [[ $STATE == succeeded ]] && : >"$J/ready/$name" && release_ready || cancel_pieces "${READY_FOR[@]%%|*}"
     fi
+}
+
+# Services end with the last of those they served.
+end_services() {
+    local u services=()
+    for u in ${MEMBERS[0]}; do
+        if [[ ${IS_SERVICE[$u]:-} ]]; then
+            services+=("${NAMES[$u]}")
+        else
+            is_settled "$u" || return 0
+        fi
+    done
+    ((${#services[@]})) || return 0
+    : >"$J/served"
+    cancel_pieces "${services[@]}" services.end
+}
+
+# Whether it is over, or never begins because of those before it.
+is_settled() {
+    local edge
+    [[ ! -e $J/outcome/${NAMES[$1]} ]] || return 0
+    [[ ! -e $J/cancelled || ${WHEN[$1]} == always ]] || { ! compgen -G "$J/began/${NAMES[$1]}.*" >/dev/null && return 0; }
+    for edge in ${AFTER[$1]:-}; do
+        [[ -e $J/outcome/${NAMES[${edge%%:*}]} ]] || { [[ ${edge#*:} == success ]] && is_settled "${edge%%:*}" && return 0; continue; }
+        found_of "${edge%%:*}"
+        case ${edge#*:}:$OTHER in
+        success:succeeded | failure:failed | any:* | started:* | ready:*) ;;
+        *) return 0 ;;
+        esac
+    done
+    return 1
 }
 
 outcome_of_piece() { # UNIT OUTCOME
@@ -165,7 +206,7 @@ count_end() {
 lock() {
     local tries=0
     until mkdir "$J/outcome/$1.lock" 2>/dev/null; do
-        pause 0.05
+        nap 0.05
         ((++tries < 600)) || { rmdir "$J/outcome/$1.lock" 2>/dev/null; tries=0; }
     done
 }

@@ -29,7 +29,7 @@ attempt_group() {
 
 scope() { # UNIT PREFIX
     GROUP=$1 PREFIX=$2
-    local members=(${MEMBERS[$1]}) deadline='' word u index state code reason says
+    local members=(${MEMBERS[$1]}) deadline='' u
     [[ ! ${duration:-} ]] || deadline=$((SECONDS + ${duration%.*}))
     declare -gA VERDICT=() OUTCOME_OF=() FRESH=() LIVE=() GOOD=() BAD=() GONE=() SKIPPED=() BEGUN=() READY=() PIDS=() WANTED=() WASTED=()
     OUTCOME='' CODE='' REASON='' RESTARTING='' CLOSING='' FAILED='' GROUP_IS_READY=''
@@ -38,6 +38,8 @@ scope() { # UNIT PREFIX
     mkfifo -m 600 "$pipe"
     exec {BOX}<>"$pipe"
     rm -f "$pipe"
+    clock &
+    CLOCK=$!
     for u in "${members[@]}"; do
         FRESH[$u]=0 LIVE[$u]=0 GOOD[$u]=0 BAD[$u]=0 GONE[$u]=0 SKIPPED[$u]=0 BEGUN[$u]=0 READY[$u]=0 WANTED[$u]=0 WASTED[$u]=0
     done
@@ -51,15 +53,25 @@ scope() { # UNIT PREFIX
         for u in "${members[@]}"; do settle_unit "$u"; done
         for u in "${members[@]}"; do start_unit "$u"; done
         if all_decided; then break; fi
-        if IFS=$'\x1f' read -rt 1 -u "$BOX" word u index state code reason says; then
-            "heard_$word" "$u" "$index" "$state" "$code" "$reason" "$says"
-            while IFS=$'\x1f' read -rt 0.001 -u "$BOX" word u index state code reason says; do
-                "heard_$word" "$u" "$index" "$state" "$code" "$reason" "$says"
-            done
-        fi
+        hear
     done
     stop_services
+    kill "$CLOCK" 2>/dev/null
     judge_scope
+}
+
+hear() {
+    local word u index state code reason says
+    IFS=$'\x1f' read -r -u "$BOX" word u index state code reason says || return 0
+    "heard_$word" "$u" "$index" "$state" "$code" "$reason" "$says"
+}
+
+heard_tick() { :; }
+
+# Somebody must say every second that a second has passed: a shell that traps signals cannot wait for it by itself.
+clock() {
+    trap - URG TERM USR1
+    while pause 1; do printf 'tick\n' >&"$BOX"; done
 }
 
 
@@ -114,12 +126,12 @@ close_unit() { # UNIT VERDICT
     stop_replicas "$u"
 }
 
-stop_replicas() {
+stop_replicas() { # UNIT [SIGNAL]
     local u=$1 each left
     left=$((REPLICAS[$u] - FRESH[$u]))
     FRESH[$u]=${REPLICAS[$u]} GONE[$u]=$((GONE[$u] + left))
     for each in "${!PIDS[@]}"; do
-        [[ $each != "$u."* ]] || kill -URG "${PIDS[$each]}" 2>/dev/null
+        [[ $each != "$u."* ]] || kill -s "${2:-URG}" "${PIDS[$each]}" 2>/dev/null
     done
 }
 
@@ -237,7 +249,9 @@ start_replica() {
     local u=$1 index=$2
     FRESH[$u]=$((index + 1)) LIVE[$u]=$((LIVE[$u] + 1))
     (
+        STOP=''
         trap 'STOP=1' URG TERM
+        trap 'STOP=served' USR1
         BOX_ABOVE=$BOX IS_FIRST=
         replica "$u" "$PREFIX${NAMES[$u]}.$index" "$index"
         printf '%s\x1f' end "$u" "$index" "$STATE" "$CODE" "$REASON" >&"$BOX_ABOVE"
@@ -247,16 +261,15 @@ start_replica() {
 }
 
 stop_services() {
-    local u word index state code reason says open=1
-    for u in ${MEMBERS[$GROUP]}; do [[ ! ${IS_SERVICE[$u]:-} ]] || stop_replicas "$u"; done
+    local u open=1
+    for u in ${MEMBERS[$GROUP]}; do [[ ! ${IS_SERVICE[$u]:-} ]] || stop_replicas "$u" USR1; done
     while [[ $open ]]; do
         open=
         for u in ${MEMBERS[$GROUP]}; do
             ((LIVE[$u] == 0)) || open=1
             settle_unit "$u"
         done
-        [[ ! $open ]] || ! IFS=$'\x1f' read -rt 1 -u "$BOX" word u index state code reason says ||
-            "heard_$word" "$u" "$index" "$state" "$code" "$reason" "$says"
+        [[ ! $open ]] || hear
     done
 }
 
