@@ -63,7 +63,7 @@ bench: $(VENV) ## measure, each number beside its peer's
 	$(BIN)/python -m bench
 
 docs: $(VENV) ## write the generated pages again
-	$(BIN)/python tools/generate_docs.py
+	$(BIN)/python -m tools.generate_docs
 
 fuzz: $(VENV) ## search for documents that break the reader (FUZZ_SECONDS)
 	$(BIN)/python -m fuzz.run --seconds $(FUZZ_SECONDS)

@@ -63,6 +63,17 @@ class Jobs:
             raise RuntimeError(f"not every job ran to its end: {bad[0]}")
         return len(ours)
 
+    def await_ends(self, name: str, number: int) -> None:
+        """Until Slurm has written down so many ends of jobs of this name, or of a task of it."""
+        words = (f" Name={name} ", f" Name={name}/")
+
+        def ended() -> int:
+            with self._ended.open() as file:
+                file.seek(self._before)
+                return sum(any(word in line for word in words) for line in file)
+
+        _until(lambda: ended() >= number, "the end of all jobs", pause=0.05)
+
     def await_empty_cluster(self) -> None:
         _until(lambda: not self._run("squeue", "--noheader"), "an empty cluster", pause=0.1)
 

@@ -1,4 +1,4 @@
-"""Writes the pages that are made from the code: messages, features, the schema and the README's picture."""
+"""Writes the pages that are made from the code: messages, features, engines, the schema and a picture."""
 
 from __future__ import annotations
 
@@ -8,12 +8,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from jobman.api import load
-from jobman.engines.features import Support
 from jobman.engines.matrix import MATRIX
 from jobman.plan.drawing import svg
 from jobman.plan.features import CATALOGUE
 from jobman.spec.codes import CODES
 from jobman.spec.schema import json_schema
+from tools.engines_page import engines_page
+from tools.tables import SECTIONS, cell, way
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCS = ROOT / "docs"
@@ -29,15 +30,6 @@ _FAMILIES = {
     "JS8": "Parameters and settings",
     "JS9": "Queues, accounts and the scheduler",
 }
-_SECTIONS = {
-    1: "Document",
-    2: "Tasks",
-    3: "Groups",
-    4: "Resources",
-    5: "Attributes",
-    6: "Requires and steps",
-    7: "Policies",
-}
 
 
 def pages() -> dict[str, str]:
@@ -45,6 +37,7 @@ def pages() -> dict[str, str]:
     return {
         "messages.md": "\n".join(_messages()) + "\n",
         "features.md": "\n".join(_features()) + "\n",
+        "engines.md": "\n".join(engines_page()) + "\n",
         "jobspec.schema.json": json.dumps(json_schema(), indent=2, ensure_ascii=False) + "\n",
         "showcase.svg": svg(load(ROOT / "examples" / "showcase.yaml").plan()),
     }
@@ -84,22 +77,14 @@ def _features() -> Iterator[str]:
     yield "`emulated` by other means to the same end, `refused` not at all. A plan lists the features it"
     yield "uses, and a document that asks for what an engine refuses is refused by feature name."
     yield "`jobman features` prints this table, `jobman explain FILE` the features of a document."
-    for section, title in _SECTIONS.items():
+    for section, title in SECTIONS.items():
         yield f"\n## {title} (section {section} of the [reference](jobspec.md))\n"
         yield f"| feature | what it is | {' | '.join(MATRIX)} |"
         yield "| --- | --- |" + " --- |" * len(MATRIX)
         for feature in CATALOGUE:
             if feature.section == section:
-                cells = (_cell(feature.title), *(_way(engine[feature.id]) for engine in MATRIX.values()))
+                cells = (cell(feature.title), *(way(engine[feature.id]) for engine in MATRIX.values()))
                 yield f"| `{feature.id}` | {' | '.join(cells)} |"
-
-
-def _way(support: Support) -> str:
-    return _cell(f"{support.how}: {support.note}" if support.note else support.how)
-
-
-def _cell(text: str) -> str:
-    return text.replace("|", chr(92) + "|")
 
 
 def main() -> None:

@@ -67,7 +67,7 @@ CASES = {
     "commands": (["jobman", ""], COMMANDS),
     "the start of a command": (
         ["jobman", "s"],
-        {"schema", "satisfy", "settings", "simulate", "submit", "service", "server"},
+        {"sbatch", "schema", "satisfy", "settings", "simulate", "submit", "service", "server"},
     ),
     "a command behind a global option": (["jobman", "-o", "json", "ch"], {"check"}),
     "options of a command": (["jobman", "check", "--s"], {"--strict", "--set"}),

@@ -268,7 +268,82 @@ MANAGED: dict[str, Difference] = {
 }
 """A cluster that a service schedules: what follows from pods, and not from who plans them."""
 
-DIFFERENCES: dict[str, dict[str, Difference]] = {"kubernetes-direct": DIRECT, "kubernetes-managed": MANAGED}
+_OF_BATCH: dict[str, Difference] = {
+    **refused(
+        "on the document nobody would count it",
+        "test_the_documents_retries_run_the_whole_job_again",
+        "test_the_documents_retries_are_for_the_failures_that_are_meant",
+        "test_a_success_policy_ends_a_job_with_tasks_before_a_gate",
+        "test_a_success_policy_of_the_document_stops_services_too",
+        "test_a_job_can_be_cancelled_while_it_waits_to_start_over",
+        "test_a_cancelled_group_is_not_tried_again",
+        "test_the_documents_parallelism_counts_what_runs_in_groups",
+        "test_the_documents_parallelism_counts_the_tasks_of_the_whole_job",
+        "test_services_do_not_count_against_the_documents_parallelism",
+        "test_the_documents_max_failed_counts_the_replicas_of_all_tasks",
+        "test_a_task_that_failed_stays_failed_when_its_failure_decides_the_job",
+        "test_a_task_that_succeeded_stays_succeeded_when_its_success_decides_the_job",
+        "test_the_documents_completions_count_the_replicas_of_all_tasks",
+        "test_the_documents_success_ends_the_job_early",
+        "test_a_failure_that_was_made_good_is_not_the_end_of_the_job[by a retry of the job]",
+    ),
+    **refused(
+        "no program runs containers here",
+        "test_a_task_runs_in_its_image_and_the_nearest_wins",
+        "test_a_container_has_the_variables_the_exit_code_and_the_output_of_its_copy",
+        "test_volumes_are_mounted_into_the_container",
+        "test_a_container_is_stopped_with_its_copy",
+        "test_an_image_that_cannot_be_had_is_said",
+    ),
+    **not_run(
+        "the manager plans by itself, and its estimate is no promise",
+        "test_who_waits_is_promised_a_start_and_starts_by_then",
+        "test_a_limit_that_is_used_up_breaks_no_promise",
+        "test_a_short_job_passes_a_large_one_that_is_blocked_and_a_long_one_does_not",
+        "test_more_time_is_granted_only_as_far_as_nobody_is_delayed",
+        "test_behind_something_without_a_limit_nothing_is_promised",
+        "test_a_cancelled_job_makes_room_in_the_plan",
+        "test_every_factor_of_a_priority_is_told",
+        "test_an_interactive_queue_keeps_the_order_of_submission",
+        "test_a_job_of_higher_priority_goes_before_one_that_waited_longer",
+        "test_jobs_of_one_priority_go_in_the_order_of_submission",
+        "test_a_task_of_higher_priority_goes_before_its_siblings_that_wait",
+        "test_groups_at_the_top_start_after_the_tasks_in_the_order_of_the_file",
+        "test_tasks_start_in_the_order_written_without_waiting",
+    ),
+    **not_run(
+        "a replica that rests keeps its place",
+        "test_a_replica_that_rests_leaves_its_place_to_the_next",
+    ),
+}
+"""What follows from scripts that nobody drives, whoever the manager is."""
+
+SLURM: dict[str, Difference] = {
+    **_OF_BATCH,
+    **not_run(
+        "the lab's Slurm deals memory out, and holds nobody to it",
+        "test_a_copy_that_uses_more_memory_than_it_has_is_ended",
+    ),
+    **refused(
+        "does not say what licence is called",
+        "test_a_rare_feature_works_or_is_refused_by_its_name[shape.site-type]",
+    ),
+}
+
+FLUX: dict[str, Difference] = {
+    **_OF_BATCH,
+    **not_run(
+        "Flux deals out no memory, and holds nobody to it",
+        "test_a_copy_that_uses_more_memory_than_it_has_is_ended",
+    ),
+}
+
+DIFFERENCES: dict[str, dict[str, Difference]] = {
+    "kubernetes-direct": DIRECT,
+    "kubernetes-managed": MANAGED,
+    "slurm": SLURM,
+    "flux": FLUX,
+}
 
 
 def difference(engine: str, scenario: str, whole: str) -> Difference | None:

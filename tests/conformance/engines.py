@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 from jobman.control.answers import Attempt, Blocker, Details, Event, LogLine, Replica, Why
+from tests.conformance.flux import open_flux
 from tests.conformance.kubernetes import open_direct
 from tests.conformance.local import open_local
 from tests.conformance.managed import open_managed
@@ -138,5 +139,6 @@ ENGINES: dict[str, Opening] = {
     "local": Opening(open_local, "local"),
     "kubernetes-direct": Opening(open_direct, "kubernetes", component="kubernetes"),
     "slurm": Opening(open_slurm, "slurm", component="slurm"),
+    "flux": Opening(open_flux, "flux", component="flux"),
     "kubernetes-managed": Opening(open_managed, "kubernetes-managed", component="kubernetes"),
 }

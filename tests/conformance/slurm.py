@@ -29,6 +29,8 @@ _PAUSE = 0.2
 _AFTER = 20.0
 _NODES = {"1x1": "s1", "1x4": "s4", "1x4x4": "s4", "2x2": "s2 s3", "2x4": "s2 s3", "3x4": "s2 s3 s4"}
 """Which nodes there are of each size; whoever uses them takes their locks."""
+_POOLS = {"2x2": "2x4"}
+"""Partitions that do for others."""
 _SITE = "slurm: {facts: {hardware.gpu.available: gpu}, queues: {interactive: main, batch: main}}\n"
 
 
@@ -92,7 +94,8 @@ class SlurmEngine(Bound):
             self._take(virtual)
         site = _SITE
         if self._size:
-            site = site.replace("{", f"{{partition: {self._size}, ", 1).replace(": main", f": {self._size}")
+            pool = _POOLS.get(self._size, self._size)
+            site = site.replace("{", f"{{partition: {pool}, ", 1).replace(": main", f": {pool}")
         submission = Submission(
             document=dedent(document),
             file="scenario.yaml",

@@ -50,7 +50,7 @@ def open_client(*, start: bool = True) -> Client:
     """
     if Chosen.engine == "kubernetes":
         return _direct()
-    if Chosen.engine == "slurm":
+    if Chosen.engine in ("slurm", "flux"):
         return _batch()
     return Client.usual() if os.environ.get("JOBMAN_SERVER") else Client.embedded(start=start)
 

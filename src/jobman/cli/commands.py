@@ -50,7 +50,9 @@ FAMILIES: dict[str, dict[str, Entry]] = {
         "check": Entry("check:check", "Check documents: all problems of each file, with place and advice."),
         "explain": Entry("explain:explain", "Show what a document means: copies, totals, values, features."),
         "satisfy": Entry("satisfy:satisfy", "Match requires and shapes against nodes."),
-        "render": Entry("render:render", "Print what a document becomes on an engine, as its own YAML."),
+        "render": Entry(
+            "render:render", "Print what a document becomes on an engine, as its own YAML or scripts."
+        ),
         "convert": Entry("convert:convert", "Write a script of Slurm or Flux as a document."),
         "schema": Entry("schema:schema", "Print the JSON schema of a JobSpec, for editors and validators."),
         "features": Entry("features:features", "List every feature of the language."),

@@ -19,11 +19,12 @@ def help_page(
     output: Output = None,
 ) -> None:
     """Explain a message by its code, or a command; without either, list the codes."""
+    from jobman.convert.codes import CONVERSION_CODES
     from jobman.spec.codes import CODES
 
     state: State = context.obj
     form = state.format(output)
-    page = CODES.get((topic or "").upper())
+    page = (CODES | CONVERSION_CODES).get((topic or "").upper())
     if topic is None:
         _list(form)
     elif page is None:

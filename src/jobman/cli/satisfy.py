@@ -10,10 +10,16 @@ from jobman.cli.options import Output, Parameters, Virtual
 from jobman.cli.state import ExitCode, State, emit, make_console, stop
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from rich.tree import Tree
 
+    from jobman.plan.model import Plan
     from jobman.plan.nodes import ClusterNode
     from jobman.plan.satisfy import Match, PartMatch
+
+_ASKED = ("slurm", "flux")
+"""Engines whose own nodes are asked for."""
 
 
 def satisfy(
@@ -22,7 +28,9 @@ def satisfy(
     nodes: Annotated[
         str | None,
         typer.Option(
-            "--nodes", metavar="NODES", help="A file that describes nodes; without it this machine."
+            "--nodes",
+            metavar="NODES",
+            help="A file that describes nodes; without it this machine, or those of the engine.",
         ),
     ] = None,
     virtual: Virtual = None,
@@ -31,21 +39,42 @@ def satisfy(
 ) -> None:
     """Match requires and shapes against nodes: which qualify, and why the others do not."""
     from jobman.cli.documents import read_good_documents
-    from jobman.plan.satisfy import satisfy as matched
 
     state: State = context.obj
     form = state.format(output)
     if nodes is not None and virtual is not None:
         raise typer.BadParameter("give either --nodes or --virtual", param_hint="--virtual")
-    cluster = _described(nodes, form) if nodes is not None else _here(virtual, state, form)
-    specs = read_good_documents(file, state, form, parameters)
-    matches = [match for spec in specs for match in matched(spec.plan(), cluster)]
+    if nodes is None and virtual is None and state.engine in _ASKED:
+        plans = [spec.plan() for spec in read_good_documents(file, state, form, parameters)]
+        matches, count = _there(plans, state, form)
+    else:
+        cluster = _described(nodes, form) if nodes is not None else _here(virtual, state, form)
+        plans = [spec.plan() for spec in read_good_documents(file, state, form, parameters)]
+        matches, count = _matched(plans, cluster), len(cluster)
     if form == "table":
-        _print(matches, len(cluster))
+        _print(matches, count)
     else:
         emit(matches, form)
     if not all(match.satisfied for match in matches):
         raise typer.Exit(ExitCode.UNABLE)
+
+
+def _matched(plans: Sequence[Plan], cluster: Sequence[ClusterNode]) -> list[Match]:
+    from jobman.plan.satisfy import satisfy as matched
+
+    return [match for plan in plans for match in matched(plan, cluster)]
+
+
+def _there(plans: Sequence[Plan], state: State, form: str) -> tuple[list[Match], int]:
+    """Matches with the nodes that the manager has now, and how many those are."""
+    from jobman.cli.calls import unreachable
+    from jobman.client.batch_opening import matches_there
+    from jobman.client.failures import Unreachable
+
+    try:
+        return matches_there(state.engine, state.settings(form).values, plans)
+    except Unreachable as error:
+        unreachable(error)
 
 
 def _described(path: str, form: str) -> list[ClusterNode]:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 FORMATS = ("table", "json", "yaml")
 ENGINES = ("local", "kubernetes", "slurm", "flux")
-BUILT = ("local", "kubernetes", "slurm")
+BUILT = ("local", "kubernetes", "slurm", "flux")
 INTERRUPTED = 130
 """What shells say of a command that was ended by Ctrl-C."""
 _ABOUT_JOBS = (

@@ -14,15 +14,9 @@ from typing import Any
 import msgspec
 
 from jobman.client import batch_answers as tell
+from jobman.client.batch_completing import complete, is_held
 from jobman.client.batch_logs import Outputs
-from jobman.client.batch_submission import (
-    Prepared,
-    Submitting,
-    complete,
-    is_held,
-    refusal_of,
-    submission_again,
-)
+from jobman.client.batch_submission import Prepared, Submitting, refusal_of, submission_again
 from jobman.client.client import Client, Filters
 from jobman.client.failures import Refused, Unreachable
 from jobman.client.filters import tests, words
@@ -54,6 +48,9 @@ from jobman.plan.model import PlanError
 
 _LIST = "jobman list shows those there are."
 _PAUSE = 0.3
+_FREEZING = 5.0
+_AWAY = 600.0
+"""Seconds after which a manager that does not answer is no longer waited for."""
 _ASK_EVERY = 5.0
 """Seconds between questions to the manager while something is followed; files are looked at more often."""
 
@@ -160,7 +157,14 @@ class BatchClient(Client):
             # Somebody removed its folder: nothing is known of it any more.
             self._registry.remove([entry.id])
             return None
-        return BatchJob(folder, about, natives)
+        job = BatchJob(folder, about, natives)
+        if job.is_late and not folder.has("failed"):
+            # Nobody else sees that its window is over: whoever looks gives it up.
+            folder.mark("cancelled")
+            folder.mark("failed")
+            self._manager.kill(job.ids.values())
+            job = BatchJob(folder, about, [])
+        return job
 
     def details(self, ref: str) -> Details:
         return tell.details_answer(self._found(ref))
@@ -202,10 +206,10 @@ class BatchClient(Client):
     def _cancel(self, job: BatchJob) -> None:
         again = job.folder.has("cancelled")
         job.folder.mark("cancelled")
-        job.folder.tell("cancelled", at=time.time())
+        job.folder.tell("cancelling", at=time.time())
         has_begun = bool(job.folder.names("began"))
         spared = {unit.name for unit in job.plan.children() if unit.when == "always"} if has_begun else set()
-        ids = [native for piece, native in job.ids.items() if piece not in spared]
+        ids = [native for piece, native in _arrived(job) if piece not in spared]
         if job.folder.names("frozen"):
             self._manager.freeze(ids, frozen=False)
         if again:
@@ -224,7 +228,7 @@ class BatchClient(Client):
                     advice = f"cancel it first: jobman cancel {job.id}"
                     raise Refusal("wrong-state", "the job is not over", advice)
                 job.folder.mark("cancelled")
-                self._manager.kill(job.ids.values())
+                self._manager.kill([native for _, native in _arrived(job)])
             self._forget([job])
             return tell.job_answer(job)
 
@@ -250,6 +254,7 @@ class BatchClient(Client):
         waiting = [native.id for native in job.natives if native.state == "waiting"]
         self._manager.hold(waiting)
         running = {native.piece: native.id for native in job.natives if native.state == "running"}
+        frozen: list[str] = []
         for unit in job.plan.children():
             way = unit.policies.suspend
             if way is None or unit.name not in running:
@@ -258,8 +263,20 @@ class BatchClient(Client):
             job.folder.mark(f"{'frozen' if way == 'freeze' else 'requeued'}/{unit.name}")
             if way == "freeze":
                 self._manager.freeze([running[unit.name]], frozen=True)
+                frozen.append(unit.name)
             else:
                 self._manager.requeue([running[unit.name]])
+
+        self._await_frozen(job, frozen)
+
+    def _await_frozen(self, job: BatchJob, pieces: Sequence[str]) -> None:
+        """Scripts hear of it in their own time: nobody should be told before it is so."""
+        deadline = time.monotonic() + _FREEZING
+        while pieces and time.monotonic() < deadline:
+            said = {line.key.rpartition(".")[0] for line in job.folder.lines() if line.kind == "frozen"}
+            if said.issuperset(pieces):
+                return
+            time.sleep(_PAUSE)
 
     def release(self, ref: str) -> Job:
         return self._act(ref, self._release)
@@ -309,7 +326,13 @@ class BatchClient(Client):
                 raise Refusal("wrong-state", "nothing of it runs", "only what runs can be given more time")
             for native in running:
                 self._manager.add_time(native, seconds)
-            job.folder.add_time(names[task].name if task is not None else None, seconds)
+            if task is None:
+                job.folder.add_time(None, seconds)
+            unit = names[task] if task is not None else None
+            while unit is not None:
+                # More time for a task is also more time for its group.
+                job.folder.add_time(unit.name, seconds)
+                unit = names[unit.parent] if unit.parent is not None else None
             job.folder.tell("extended", f"{seconds:g} s more", at=time.time())
 
         return self._act(ref, act)
@@ -347,14 +370,24 @@ class BatchClient(Client):
         while not job.is_over:
             time.sleep(_PAUSE)
             if time.monotonic() - asked > _ASK_EVERY:
+                natives = self._asked_again(job, natives, asked)
                 asked = time.monotonic()
-                with _as_failures():
-                    natives = natives_by_job(self._manager.queue()).get(job.id, [])
             job = BatchJob(job.folder, job.about, natives)
             if job.is_over:
                 # What the manager says may be older than what the scripts wrote.
                 job = self._found(job.id)
             yield job
+
+    def _asked_again(self, job: BatchJob, natives: Sequence[Native], asked: float) -> Sequence[Native]:
+        """What the manager says now; while it does not answer, and not for too long, what it said last."""
+        while True:
+            try:
+                with _as_failures():
+                    return natives_by_job(self._manager.queue()).get(job.id, [])
+            except Unreachable:
+                if time.monotonic() - asked > _AWAY or job.is_over:
+                    raise
+                job = BatchJob(job.folder, job.about, natives)
 
     def events(
         self, ref: str | None = None, *, follow: bool = False, after: int | None = None
@@ -418,6 +451,12 @@ class BatchClient(Client):
                 "cannot", f"the job {job.id} cannot be read: {error}", "it may be of another version"
             ) from error
         return job
+
+
+def _arrived(job: BatchJob) -> set[tuple[str, str]]:
+    """The pieces of a job by their ids; nobody may have heard that one of them arrived."""
+    unheard = {(native.piece, native.id) for native in job.natives if native.piece not in job.ids}
+    return {*job.ids.items(), *unheard}
 
 
 def _new(one: Prepared, *, held: bool = False) -> Job:

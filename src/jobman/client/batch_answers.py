@@ -14,16 +14,8 @@ from jobman.engines.scripts.records import Line
 
 _MOST_RESULTS = 1000
 _TOLD = (
-    "started",
-    "ready",
-    "stopping",
-    "retrying",
-    "succeeded",
-    "failed",
-    "cancelled",
-    "skipped",
-    "unhealthy",
-    "not-ready",
+    *("started", "frozen", "thawed", "ready", "not-ready", "unhealthy", "stopping", "retrying"),
+    *("succeeded", "failed", "cancelled", "skipped"),
 )
 
 
@@ -35,7 +27,7 @@ def job_answer(job: BatchJob) -> answers.Job:
 def _glance(job: BatchJob) -> dict[str, Any]:
     reason = job.reason
     if not job.is_whole and not job.is_over:
-        reason = f"its submission was interrupted: `jobman release {job.id}` completes it"
+        reason = how_far(job)
     return {
         "id": job.id,
         "name": job.name,
@@ -47,12 +39,21 @@ def _glance(job: BatchJob) -> dict[str, Any]:
         "account": job.plan.account,
         "flavor": flavor_of(job.plan),
         "labels": dict(job.plan.labels),
+        "priority": job.about.priority,
         "submitted_at": job.about.submitted_at,
         "started_at": job.started_at,
         "ended_at": job.ended_at,
         "exit_code": job.exit_code,
         "counts": job.counts,
     }
+
+
+def how_far(job: BatchJob) -> str:
+    """What is to be said of a job of which not all is submitted."""
+    if job.folder.is_busy:
+        return "it is being submitted"
+    done = f"`jobman release {job.id}` completes it, `jobman cancel {job.id}` gives it up"
+    return f"its submission was interrupted: {done}"
 
 
 def details_answer(job: BatchJob) -> answers.Details:
@@ -98,15 +99,16 @@ def _task(row: RowAt, job: BatchJob) -> answers.Task:
 def _conditions(job: BatchJob) -> Iterator[answers.Condition]:
     since = job.about.submitted_at
     yield answers.Condition(type="Submitted", status=True, since=since, message=f"by {job.about.owner}")
-    if job.is_held and not job.is_over:
-        yield answers.Condition(type="Held", status=True, since=since)
     closed = [gate for gate, is_open in job.gates.items() if not is_open]
-    if closed and not job.is_over:
-        yield answers.Condition(type="GatesClosed", status=True, since=since, message=", ".join(closed))
-    if job.started_at is not None:
-        yield answers.Condition(type="Started", status=True, since=job.started_at)
-    if job.folder.has("suspended") and not job.is_over:
-        yield answers.Condition(type="Suspended", status=True, since=since)
+    for kind, status, message in (
+        ("Held", job.is_held, ""),
+        ("GatesClosed", bool(closed), ", ".join(closed)),
+        ("Started", job.started_at is not None, ""),
+        ("Suspended", job.folder.has("suspended"), ""),
+    ):
+        holds = status and (kind == "Started" or not job.is_over)
+        at = job.started_at if kind == "Started" and job.started_at is not None else since
+        yield answers.Condition(type=kind, status=holds, since=at, message=message if holds else "")
     if job.ended_at is not None:
         kind = {"succeeded": "Complete", "failed": "Failed", "cancelled": "Cancelled"}[job.state]
         message = "" if job.state == "cancelled" else job.reason
@@ -165,11 +167,24 @@ def event_answers(job: BatchJob) -> Iterator[answers.Event]:
         if line.kind in _TOLD or (not line.key and line.kind != "task"):
             number += 1
             yield _event(job, number, line)
+    for key in _skipped(job):
+        number += 1
+        at, message = job.ended_at or job.about.submitted_at, "what it waits for will not happen"
+        yield answers.Event(number=number, job=job.id, at=at, kind="skipped", replica=key, message=message)
     if job.ended_at is not None:
         number += 1
         yield answers.Event(
             number=number, job=job.id, at=job.ended_at, kind=f"job-{job.state}", message=job.reason
         )
+
+
+def _skipped(job: BatchJob) -> list[str]:
+    """What the manager itself took out of its queue, and no script could tell of."""
+    if job.ended_at is None:
+        return []
+    told = {line.key for line in job.lines}
+    skipped = [row.unit.name for row in job.rows if not row.scope and row.outcome == "skipped"]
+    return [f"{name}.0" for name in skipped if f"{name}.0" not in told]
 
 
 def _event(job: BatchJob, number: int, line: Line) -> answers.Event:
@@ -226,6 +241,8 @@ def _suggestion(job: BatchJob, told: Sequence[Waiting]) -> str:
 
 
 def _summary(job: BatchJob, told: Sequence[Waiting]) -> str:
+    if not job.is_whole and not job.is_over:
+        return how_far(job)
     if job.state in ("succeeded", "cancelled"):
         return {"succeeded": "it succeeded", "cancelled": "it was cancelled"}[job.state]
     if job.state == "failed":

@@ -20,6 +20,7 @@ class Tail:
 
     def __init__(self, path: Path, line: LogLine, start: int) -> None:
         self.path = path
+        self._end: int | None = None
         self._line = line
         self.began_at = line.at
         self._offset = start
@@ -30,7 +31,7 @@ class Tail:
         try:
             with self.path.open("rb") as file:
                 file.seek(self._offset)
-                data = self._rest + file.read()
+                data = self._rest + file.read(self._left())
         except OSError:
             return
         self._offset += len(data) - len(self._rest)
@@ -40,6 +41,15 @@ class Tail:
             self._rest = b""
         for line in lines:
             yield from self._made(line, at)
+
+    def _left(self) -> int:
+        """Of a file that the document names, what belongs to this attempt; -1 for all there is."""
+        if self.path.is_symlink() and self._end is None:
+            ends = [_sizes(each, ".end", 6) for each in self.path.parent.glob(f"*{self.path.suffix}")]
+            sizes = [end.get(self.path.suffix[1:]) for end in ends]
+            # While one of those who share it writes, all of it is theirs.
+            self._end = None if None in sizes else max(size for size in sizes if size is not None)
+        return -1 if self._end is None else max(0, self._end - self._offset)
 
     def _made(self, line: bytes, at: float) -> Iterator[LogLine]:
         known, text = self._line, line.decode(errors="replace").removesuffix("\r")
@@ -74,7 +84,13 @@ class Outputs:
             if self._filters.get("attempt") not in (None, attempt.number):
                 continue
             folder = job.folder.path / "out" / replica.key / str(attempt.number)
+            shared: set[Path] = set()
             for path in sorted([*folder.glob("*.out"), *folder.glob("*.err")], key=_place_of):
+                # Copies may share a file that the document names: what is in it is told once.
+                if path.is_symlink() and (target := path.resolve()) in shared:
+                    continue
+                if path.is_symlink():
+                    shared.add(target)
                 if path not in self._tails and self._wants_copy(path, attempt.nodes):
                     self._tails[path] = _tail(path, replica, attempt.number, attempt.started_at or 0.0)
                 if path in self._tails:
@@ -125,19 +141,23 @@ def _place_of(path: Path) -> tuple[str, int]:
 
 
 def _node_of(path: Path, nodes: tuple[str, ...]) -> str:
-    fields = _began(path)
+    fields = _fields(path, ".began")
     return fields[4] if len(fields) > 4 else nodes[0] if len(nodes) == 1 else ""
 
 
 def _start_of(path: Path, stream: str) -> int:
     """Where the output of this copy begins in a file that the document names."""
-    fields = _began(path)
-    starts = dict(entry.split(":") for entry in fields[3].split()) if len(fields) > 3 else {}
-    return int(starts.get(stream, 0))
+    return _sizes(path, ".began", 3).get(stream, 0)
 
 
-def _began(path: Path) -> list[str]:
+def _sizes(path: Path, suffix: str, field: int) -> dict[str, int]:
+    fields = _fields(path, suffix)
+    found = (entry.split(":") for entry in fields[field].split()) if len(fields) > field else ()
+    return {stream: int(size) for stream, size in found}
+
+
+def _fields(path: Path, suffix: str) -> list[str]:
     try:
-        return path.with_suffix(".began").read_text().rstrip("\n").split("\t")
+        return path.with_suffix(suffix).read_text().rstrip("\n").split("\t")
     except OSError:
         return []

@@ -10,6 +10,7 @@ from typing import Any
 from jobman.client.batch import BatchClient
 from jobman.client.failures import Unreachable
 from jobman.control.places import find_places
+from jobman.engines.flux.engine import Flux
 from jobman.engines.scripts.commands import Failed, NotThere
 from jobman.engines.scripts.delegate import Delegate
 from jobman.engines.slurm.engine import Slurm, user
@@ -17,7 +18,7 @@ from jobman.plan.model import Plan
 from jobman.plan.satisfy import Match
 from jobman.settings.slurm import BatchSite
 
-DELEGATES: dict[str, type[Delegate]] = {"slurm": Slurm}
+DELEGATES: dict[str, type[Delegate]] = {"slurm": Slurm, "flux": Flux}
 
 
 def open_batch(engine: str, values: Mapping[str, Any]) -> BatchClient:

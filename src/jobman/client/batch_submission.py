@@ -10,12 +10,15 @@ from typing import Any
 
 import msgspec
 
+from jobman.client.batch_completing import complete, release_free
+from jobman.client.batch_misfits import with_reasons
 from jobman.client.direct_submission import fingerprint, job_id
 from jobman.client.failures import Refused as NotHere
 from jobman.control import answers
 from jobman.control.admission import SettingsShelf, name_from, read_plans, refuse, renamed, submitted_again
 from jobman.control.refusals import Refusal
-from jobman.engines.scripts.commands import Failed
+from jobman.engines.failpoints import failpoint
+from jobman.engines.scripts.commands import Failed, NotThere
 from jobman.engines.scripts.delegate import Delegate, Script
 from jobman.engines.scripts.folder import About, Folder
 from jobman.engines.scripts.graph import Piece
@@ -44,6 +47,7 @@ class Prepared(msgspec.Struct, frozen=True, kw_only=True):
     scripts: tuple[Script, ...]
     notes: tuple[str, ...] = ()
     environment: dict[str, str] | None = None
+    site: BatchSite
 
     @property
     def pieces(self) -> list[Piece]:
@@ -77,12 +81,26 @@ class Submitting:
         site = self._manager.site(settings.values)
         print_of_it = fingerprint(submission)
         return [
-            self.prepare_as(submission, plan, job_id(self._owner, key, number), site, print_of_it)
+            self.prepare_as(
+                submission,
+                plan,
+                job_id(self._owner, key, number),
+                site,
+                print_of_it,
+                priority=_priority(plan, settings),
+            )
             for number, plan in enumerate(plans)
         ]
 
     def prepare_as(
-        self, submission: answers.Submission, plan: Plan, id_: str, site: BatchSite, print_of_it: str = ""
+        self,
+        submission: answers.Submission,
+        plan: Plan,
+        id_: str,
+        site: BatchSite,
+        print_of_it: str = "",
+        *,
+        priority: int = 0,
     ) -> Prepared:
         """One job under this id; raises Refusal where it asks for what cannot be had."""
         manager = self._manager
@@ -107,7 +125,7 @@ class Submitting:
         try:
             plan, notes = manager.choose(plan, job, site)
         except Failed as error:
-            raise refusal_of(error) from error
+            raise with_reasons(refusal_of(error), plan, manager, site) from error
         about = About(
             id=id_,
             name=name,
@@ -119,6 +137,8 @@ class Submitting:
             fingerprint=print_of_it,
             options=_options(submission),
             notes=notes,
+            priority=priority,
+            latest=job.latest,
         )
         scripts = tuple(manager.compile(plan, job, site))
         return Prepared(
@@ -128,6 +148,7 @@ class Submitting:
             scripts=scripts,
             notes=tuple(notes),
             environment=submission.environment,
+            site=site,
         )
 
     def is_known(self, prepared: Sequence[Prepared]) -> bool:
@@ -144,25 +165,36 @@ class Submitting:
 
     def submit(self, prepared: Sequence[Prepared], *, hold: bool) -> None:
         """All jobs, or none: what was submitted before one was refused is taken back, and none of it ran."""
-        made: list[Prepared] = []
+        for one in prepared:
+            self._register(one, hold=hold)
         try:
-            for one in prepared:
-                made.append(one)
-                self._submit(one, hold=hold, wait=len(prepared) > 1)
+            self._complete([(Folder(Path(one.job.folder)), one.pieces) for one in prepared])
         except Failed as error:
-            for one in made:
+            for one in prepared:
                 self._take_back(one)
-            raise refusal_of(error) from error
-        for one in prepared if len(prepared) > 1 else ():
-            release_free(self._manager, Folder(Path(one.job.folder)), one.pieces)
+            refusal = refusal_of(error)
+            for one in prepared:
+                refusal = with_reasons(refusal, one.plan, self._manager, one.site)
+            raise refusal from error
+        except NotThere as error:
+            ids = " ".join(one.about.id for one in prepared)
+            advice = f"`jobman release {ids}` completes the submission, `jobman cancel {ids}` gives it up"
+            raise NotThere(f"{error}", advice) from error
 
-    def _submit(self, one: Prepared, *, hold: bool, wait: bool) -> None:
+    def _complete(self, jobs: Sequence[tuple[Folder, list[Piece]]]) -> None:
+        """Of several, none begins before the last is there."""
+        several = len(jobs) > 1
+        for folder, pieces in jobs:
+            complete(self._manager, folder, pieces, wait=several)
+        for folder, pieces in jobs if several else ():
+            release_free(self._manager, folder, pieces)
+
+    def _register(self, one: Prepared, *, hold: bool) -> None:
         folder = Folder(Path(one.job.folder))
         if not folder.has("about.json"):
             scripts = {script.name: script.text for script in one.scripts}
-            folder.make(one.about, scripts, one.environment)
-            if hold:
-                folder.mark("held")
+            folder.make(one.about, scripts, one.environment, held=hold)
+        failpoint("batch.before-register")
         entry = Entry(
             id=one.about.id,
             engine=one.about.engine,
@@ -171,56 +203,13 @@ class Submitting:
             submitted_at=one.about.submitted_at,
         )
         self._registry.add(entry)
-        complete(self._manager, folder, one.pieces, wait=wait)
 
     def _take_back(self, one: Prepared) -> None:
         folder = Folder(Path(one.job.folder))
         folder.mark("cancelled")
-        self._manager.kill(folder.ids().values())
+        self._manager.kill({**self._manager.known(one.about.id), **folder.ids()}.values())
         self._registry.remove([one.about.id])
         shutil.rmtree(folder.path, ignore_errors=True)
-
-
-def complete(manager: Delegate, folder: Folder, pieces: Sequence[Piece], *, wait: bool = False) -> None:
-    """Submit the pieces that are not submitted yet. A graph is held until all of it is there."""
-    if folder.has("submitted"):
-        return
-    ids = folder.ids()
-    is_graph = len(pieces) > 1 or wait
-    id_ = folder.path.name
-    if ids or folder.has("submitting"):
-        # Somebody was interrupted here: what arrived is known by its comment.
-        for name, native in manager.known(id_).items():
-            if name not in ids:
-                folder.add_id(name, native)
-                ids[name] = native
-    folder.mark("submitting")
-    folder.mark("together", there=is_graph)
-    for piece in pieces:
-        if piece.name not in ids:
-            held = is_graph or is_held(piece, folder)
-            ids[piece.name] = manager.submit(piece, folder, ids, held=held)
-            folder.add_id(piece.name, ids[piece.name])
-    if not wait:
-        release_free(manager, folder, pieces)
-
-
-def release_free(manager: Delegate, folder: Folder, pieces: Sequence[Piece]) -> None:
-    """All of it is there: let those pieces go that nothing but their dependencies holds back."""
-    ids = folder.ids()
-    if len(pieces) > 1 or folder.has("together"):
-        manager.release(ids[piece.name] for piece in pieces if not is_held(piece, folder))
-    folder.mark("submitted")
-
-
-def is_held(piece: Piece, folder: Folder) -> bool:
-    """Whether a piece may not start, whatever the manager thinks of it."""
-    opened, ready = folder.names("gates"), folder.names("ready")
-    if folder.has("held") or (piece.hold and not folder.has("released")):
-        return True
-    if any(gate not in opened for gate in piece.gates):
-        return True
-    return any(name not in ready for name in piece.needs_ready)
 
 
 def submission_again(submission: answers.Submission, about: About) -> answers.Submission:
@@ -252,8 +241,18 @@ _REFUSALS = (
     ("access/permission", "forbidden", "ask whoever runs the cluster"),
     ("violates accounting/qos policy", "quota", "your limits are used up, or it asks for more than they are"),
     ("invalid qos", "cannot", "`slurm.qos` and `slurm.priorities` of the settings name those there are"),
+    ("unsatisfiable request", "does-not-fit", "`jobman nodes` shows what there is"),
+    ("exceeds remaining instance lifetime", "does-not-fit", "ask for less time, or in an instance with more"),
+    ("not a valid queue", "cannot", "`queue` names a queue, or a name that the settings translate"),
+    ("invalid queue", "cannot", "`queue` names a queue, or a name that the settings translate"),
     ("invalid generic resource", "does-not-fit", "the cluster has no such resource"),
 )
+
+
+def _priority(plan: Plan, settings: Settings) -> int:
+    """What the settings say that the named class is worth."""
+    named = settings.values.get("priorities", {}).get(plan.policies.priority or "")
+    return 0 if named is None else int(named.value)
 
 
 def _moment(moment: Moment | None, now: float) -> float | None:

@@ -8,6 +8,7 @@ from yaml.nodes import Node
 
 from jobman.settings.accounting import ACCOUNTING
 from jobman.settings.accounts import ACCOUNTS, Account
+from jobman.settings.flux import FLUX, Flux
 from jobman.settings.kubernetes import KUBERNETES, Kubernetes
 from jobman.settings.queues import QUEUES, Queue
 from jobman.settings.registries import IMAGE_PREFIX, REGISTRIES, Registry
@@ -143,6 +144,7 @@ class Written(Element, frozen=True, kw_only=True):
     scheduler: Annotated[Scheduler | None, Key(SCHEDULER, "how jobs are scheduled")] = None
     kubernetes: Annotated[Kubernetes | None, Key(KUBERNETES, "the cluster that jobs run on")] = None
     slurm: Annotated[Slurm | None, Key(SLURM, "the Slurm cluster that jobs are submitted to")] = None
+    flux: Annotated[Flux | None, Key(FLUX, "the Flux instance that jobs are submitted to")] = None
     accounting: Annotated[dict[str, Any], Key(ACCOUNTING, "how usage is charged")] = {}
     priorities: Annotated[
         tuple[Priority, ...], Key(Items(Of(Priority), "a list of classes"), "priority classes jobs may name")

@@ -25,6 +25,8 @@ class ByHand(msgspec.Struct, frozen=True, kw_only=True):
     """Lets those go whose ids are in `free`."""
     cancel: str
     """Takes back all of them."""
+    functions: str = ""
+    """What the words above may call."""
 
 
 def submit_script(job: Job, pieces: Sequence[Piece], words: ByHand) -> str:
@@ -77,6 +79,7 @@ def _folder(job: Job, words: ByHand) -> Iterator[str]:
 
 
 def _submitting(words: ByHand) -> Iterator[str]:
+    yield from words.functions.splitlines()
     yield "submit() { # NAME OPTION..."
     yield "    local name=$1 script=$J/scripts/$1.sh id"
     yield "    shift"

@@ -38,8 +38,13 @@ class Failed(Exception):
     """A command that the manager refused."""
 
     def __init__(self, said: Said, command: str) -> None:
-        super().__init__(f"{command}: {said.words}")
+        super().__init__(f"{command}: {_bare(said.words, command)}")
         self.said = said
+
+
+def _bare(words: str, command: str) -> str:
+    """A complaint without the name of who complains."""
+    return words.removeprefix(f"{command}: ").removeprefix("error: ").removeprefix("fatal: ")
 
 
 class Commands:
@@ -51,16 +56,25 @@ class Commands:
         is_transient: Callable[[str], bool],
         environment: Mapping[str, str] | None = None,
         pauses: Sequence[float] = _PAUSES,
+        is_absent: Callable[[str], bool] = lambda _: False,
     ) -> None:
         self._name = name
         self._is_transient = is_transient
         self._environment = environment
         self._pauses = pauses
+        self._is_absent = is_absent
 
     def once(
-        self, *words: str, text: str | None = None, environment: Mapping[str, str] | None = None
+        self,
+        *words: str,
+        text: str | None = None,
+        environment: Mapping[str, str] | None = None,
+        lock: int | None = None,
     ) -> Said:
-        """Run a command, whatever it says; its environment may be that of somebody's submission."""
+        """Run a command, whatever it says; its environment may be that of somebody's submission.
+
+        A lock that it is given is held as long as it runs, though whoever started it be dead.
+        """
         try:
             done = subprocess.run(
                 words,
@@ -71,6 +85,7 @@ class Commands:
                 errors="replace",
                 timeout=_PATIENCE,
                 env=self._environment if environment is None else environment,
+                pass_fds=() if lock is None else (lock,),
                 check=False,
             )
         except FileNotFoundError:
@@ -80,7 +95,12 @@ class Commands:
             ) from None
         except subprocess.TimeoutExpired:
             return Said(1, "", f"{words[0]} did not answer within {_PATIENCE:.0f} s")
-        return Said(done.returncode, done.stdout, done.stderr)
+        said = Said(done.returncode, done.stdout, done.stderr)
+        if said.code != 0 and self._is_absent(said.error):
+            words_of_it = _bare(said.words, words[0])
+            advice = f"run jobman where {words[0]} works, or choose another engine"
+            raise NotThere(f"{self._name} is not set up on this machine: {words_of_it}", advice)
+        return said
 
     def is_transient(self, said: Said) -> bool:
         """Whether the same command may succeed in a while."""

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +16,7 @@ from jobman.plan.model import Plan, plan_from_json
 
 _ABOUT = "about.json"
 _ENVIRONMENT = "environment.json"
-FOLDERS = ("scripts", "log", "out", "outcome", "began", "ready", "gates", "more", "requeued")
+FOLDERS = ("scripts", "log", "out", "outcome", "began", "ready", "gates", "more", "requeued", "claimed")
 """What is in it from the beginning."""
 
 
@@ -32,6 +34,9 @@ class About(msgspec.Struct, frozen=True, kw_only=True):
     fingerprint: str = ""
     options: dict[str, Any] = {}
     notes: list[str] = []
+    priority: int = 0
+    latest: float | None = None
+    """The moment by which it must have begun."""
     done: dict[str, str] = {}
     """Tasks that an earlier run of the job had done already, and need not be done again."""
 
@@ -41,13 +46,19 @@ class Folder:
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        self.lock: int | None = None
 
     # -- what jobman writes ----------------------------------------------------------------------
 
     def make(
-        self, about: About, scripts: Mapping[str, str], environment: Mapping[str, str] | None = None
+        self,
+        about: About,
+        scripts: Mapping[str, str],
+        environment: Mapping[str, str] | None = None,
+        *,
+        held: bool = False,
     ) -> None:
-        """Everything that a job needs before any of it is submitted."""
+        """Everything that a job needs before any of it is submitted; it is there when `about` is."""
         for name in FOLDERS:
             (self.path / name).mkdir(parents=True, exist_ok=True)
         self.path.chmod(0o700)
@@ -56,16 +67,47 @@ class Folder:
             write(script, text)
             script.chmod(0o700)
         (self.path / "ids").touch()
+        self.mark("held", there=held)
         if environment is not None:
             write(self.path / _ENVIRONMENT, msgspec.json.encode(environment).decode())
         write(self.path / _ABOUT, msgspec.json.encode(about).decode())
 
     def add_id(self, piece: str, native: str) -> None:
-        """Remember under which id the manager knows a piece."""
+        """Remember under which id the manager knows a piece; should it be lost, the manager knows as well."""
         with (self.path / "ids").open("a") as file:
             file.write(f"{piece} {native}\n")
-            file.flush()
+
+    def keep_ids(self) -> None:
+        """From now on nobody asks the manager for them."""
+        with (self.path / "ids").open("a") as file:
             os.fsync(file.fileno())
+
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """Nobody else submits it meanwhile. Commands that are given `lock` have their part in that.
+
+        Of a process that was killed, the command that it had just started may still be on its way.
+        """
+        lock = os.open(self.path / "lock", os.O_CREAT | os.O_RDWR, 0o600)
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            self.lock = lock
+            yield
+        finally:
+            self.lock = None
+            os.close(lock)
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether somebody submits it right now."""
+        try:
+            with (self.path / "lock").open() as file:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+        except OSError:
+            return False
+        return False
 
     def mark(self, name: str, *, there: bool = True) -> None:
         """Tell scripts something by a file that is there or not."""
@@ -107,6 +149,11 @@ class Folder:
             return {}
         return dict(line.split(" ", 1) for line in lines if " " in line)
 
+    def claims(self) -> dict[str, str]:
+        """Pieces whose scripts have begun, by themselves: under which id."""
+        found = {name: (self.path / "claimed" / name).read_text().strip() for name in self.names("claimed")}
+        return {name: native for name, native in found.items() if native}
+
     def has(self, name: str) -> bool:
         return (self.path / name).exists()
 
@@ -122,7 +169,7 @@ class Folder:
 
     def result(self, key: str, attempt: int) -> str | None:
         for place in sorted((self.path / "out" / key / str(attempt)).glob("*.result")):
-            return place.read_text(errors="replace")
+            return place.read_bytes().decode(errors="replace")
         return None
 
     def script(self, piece: str) -> Path:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import cached_property
@@ -19,6 +20,8 @@ NativeState = Literal["waiting", "held", "running", "frozen", "over", "gone"]
 FINAL = ("succeeded", "failed", "cancelled")
 _STATES = {
     "started": "running",
+    "frozen": "frozen",
+    "thawed": "running",
     "stopping": "stopping",
     "retrying": "resting",
     "succeeded": "succeeded",
@@ -27,6 +30,10 @@ _STATES = {
     "skipped": "skipped",
 }
 _OVER = (*FINAL, "skipped")
+_ENDS = (*_OVER, "retrying")
+
+
+LATE = "it did not start within its window"
 
 
 class Native(msgspec.Struct, frozen=True, kw_only=True):
@@ -114,6 +121,12 @@ class BatchJob:
         return self.folder.has("cancelled") and not self.folder.has("failed")
 
     @cached_property
+    def is_late(self) -> bool:
+        """Whether nothing of it has begun by its latest moment."""
+        latest = self.about.latest
+        return latest is not None and time.time() > latest and not self.folder.names("began")
+
+    @cached_property
     def is_whole(self) -> bool:
         """Whether all of it was submitted."""
         return self.folder.has("submitted")
@@ -157,8 +170,6 @@ class BatchJob:
         since = lines[-1].at if lines else self.about.submitted_at
         if state not in _OVER and lines and self._is_dead(unit, key):
             state, attempts = self._killed(unit, index, attempts)
-        if state == "running" and self._is_frozen(key):
-            state = "frozen"
         return ReplicaAt(key=key, unit=unit.id, index=index, state=state, attempts=attempts, since=since)
 
     def _attempts(self, lines: Sequence[Line]) -> tuple[AttemptAt, ...]:
@@ -170,7 +181,7 @@ class BatchJob:
             if line.kind == "started":
                 nodes = tuple(expanded(line.nodes))
                 known = msgspec.structs.replace(known, started_at=line.at, nodes=nodes)
-            elif line.kind != "stopping":
+            elif line.kind in _ENDS and not (line.kind == "cancelled" and known.ended_at is not None):
                 known = msgspec.structs.replace(
                     known,
                     ended_at=line.at,
@@ -197,10 +208,10 @@ class BatchJob:
         return "queued" if native.reason in ("Resources", "Priority", "") else "waiting"
 
     def _never_ran(self, unit: Unit, native: Native | None) -> str:
-        if not self.is_whole and native is None:
-            return "waiting"
         if self.is_cancelled or self.folder.has("failed"):
             return "cancelled"
+        if not self.is_whole and native is None:
+            return "waiting"
         waits = any(edge.unit == unit.id for edge in self.plan.edges) or unit.cleanup
         return "skipped" if waits else "failed" if native is not None and native.failure else "cancelled"
 
@@ -244,16 +255,22 @@ class BatchJob:
         unit = next((unit for unit in self.plan.children() if unit.name == name), None)
         return None if unit is None else (unit, int(index))
 
-    def _is_frozen(self, key: str) -> bool:
-        top = self._top(key)
-        return top is not None and self.folder.has(f"frozen/{top[0].name}")
-
     def _native(self, unit: Unit, index: int) -> Native | None:
         """What the manager says of a replica at the top: of the element, or of all that waits."""
-        own = [native for native in self.natives if native.piece == unit.name]
-        exact = [native for native in own if native.element == index]
-        rest = [native for native in own if native.element is None]
-        return (exact or rest or [None])[-1]  # type: ignore[list-item]
+        own = self._natives.get(unit.name, {})
+        return own.get(index, own.get(None))
+
+    @cached_property
+    def _natives(self) -> dict[str, dict[int | None, Native]]:
+        """By piece and element; where something of that name came before, those that were written down."""
+        found: dict[str, list[Native]] = {}
+        for native in self.natives:
+            found.setdefault(native.piece, []).append(native)
+        mine = {
+            piece: [native for native in natives if native.id == self.ids.get(piece)] or natives
+            for piece, natives in found.items()
+        }
+        return {piece: {native.element: native for native in natives} for piece, natives in mine.items()}
 
     # -- tasks and groups ------------------------------------------------------------------------
 
@@ -307,7 +324,7 @@ class BatchJob:
         work = [row for row in self.rows if not row.scope and not row.unit.service]
         if any(row.outcome is None for row in work):
             return "running" if self.started_at is not None else "waiting"
-        if any(self._is_live(row) for row in self.rows if not row.scope and row.unit.service):
+        if any(self._is_live(row) for row in self.rows if not row.scope):
             return "running"
         if self.is_cancelled:
             return "cancelled"
@@ -317,7 +334,7 @@ class BatchJob:
         return "cancelled" if "cancelled" in outcomes else "succeeded"
 
     def _is_live(self, row: RowAt) -> bool:
-        """Whether something of a service still runs."""
+        """Whether something of it still runs: a service, or what is stopped because all is decided."""
         return any(state not in _OVER and count for state, count in row.counts.items() if state != "retried")
 
     def _was_let_down(self, work: Sequence[RowAt]) -> bool:
@@ -351,19 +368,21 @@ class BatchJob:
 
     @cached_property
     def first_failure(self) -> ReplicaAt | None:
-        failed = [
-            replica
-            for replica in self.replicas
-            if replica.state == "failed" and self.plan.unit(replica.unit).kind == "task"
-        ]
-        failed = failed or [replica for replica in self.replicas if replica.state == "failed"]
-        own = [replica for replica in failed if not self.plan.unit(replica.unit).service]
-        return min(own or failed, key=lambda replica: replica.since, default=None)
+        """What made it fail: the first failure of a task that has failed, and was not forgiven."""
+        failed = [replica for replica in self.replicas if replica.state == "failed"]
+        tasks = [replica for replica in failed if self.plan.unit(replica.unit).kind == "task"]
+        blamed = {row.unit.id for row in self.rows if row.outcome == "failed" and not row.unit.service}
+        for choice in ([each for each in tasks if each.unit in blamed], tasks, failed):
+            if choice:
+                return min(choice, key=lambda replica: replica.since)
+        return None
 
     @cached_property
     def exit_code(self) -> int | None:
         if self.state == "succeeded":
             return 0
+        if self.is_late and self.state == "failed":
+            return 1
         if self.state != "failed" or self.first_failure is None:
             return None
         last = self.first_failure.last
@@ -373,9 +392,8 @@ class BatchJob:
     def reason(self) -> str:
         if self.state == "cancelled":
             return "cancelled"
-        late = next((line.reason for line in self._lines if line.kind == "failed" and " " in line.reason), "")
-        if late:
-            return late
+        if self.is_late and self.state == "failed":
+            return LATE
         if self.state != "failed" or self.first_failure is None:
             return ""
         last = self.first_failure.last

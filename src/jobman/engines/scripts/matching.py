@@ -52,7 +52,7 @@ def _facts(unit: Unit) -> Iterator[str]:
 
 
 def _node(node: NodeAt, facts: set[str], queue: str | None, word: Word) -> ClusterNode:
-    own = {fact: "there" for fact in facts if word(*fact.split("\0", 1)) in node.facts}
+    own = {fact: "there" for fact in facts if word(*fact.split("\0", 1)) in ("", *node.facts)}
     place = queue if queue in node.partitions else ", ".join(node.partitions)
     return ClusterNode(
         name=node.name,

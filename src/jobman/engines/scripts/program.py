@@ -7,6 +7,7 @@ from functools import cache
 from importlib.resources import files
 from math import ceil
 
+from jobman.engines.peers import shouted
 from jobman.engines.scripts.graph import Piece
 from jobman.engines.scripts.quoting import array, quoted, spans, table
 from jobman.engines.scripts.site import Job
@@ -16,6 +17,8 @@ from jobman.spec.shapes import Alternative
 
 Launch = Callable[[Unit], Sequence[str]]
 """The words that start the copies of a task in the nodes of its group, or in its own."""
+_BELOW = "# Above is what this job asks for; below is how it is done, which is the same for all jobs."
+_COUNTS = "declare -A GOOD=() BAD=() GONE=() SKIPPED=() WANTED=() WASTED=()"
 _ROOM = 64
 """Replicas at once in a group, where nobody can say how many it has room for."""
 
@@ -43,7 +46,6 @@ def script(
         "",
         f"# jobman: job {job.id} ({job.name}), {describe(unit, job.file)}",
         *_begin(job, piece),
-        everywhere,
         "",
         "# What must be known of several tasks at once, by their numbers.",
         *filter(None, _tables(plan, [*plan.children(), *inside[1:]])),
@@ -54,6 +56,8 @@ def script(
         parts = chosen(each)
         words = [] if each.kind == "group" or is_direct(each, unit) else launch(each)
         lines += [*unit_function(each, tags[each.id], plan, job, parts, words), ""]
+    lines += [_BELOW, "", f"OF_A_UNIT=({' '.join(VARIABLES)})", everywhere, _COUNTS, ""]
+    lines += _peers(plan)
     lines += _fragments(inside, manager)
     lines += ["", *_end(piece, plan, job, tags, guard)]
     return "\n".join(lines) + "\n"
@@ -102,7 +106,6 @@ def _begin(job: Job, piece: Piece) -> Iterator[str]:
     yield "# script with the others. Nothing of jobman is needed where it runs."
     yield f"J={quoted(job.folder)}"
     yield f"JOBMAN_JOB_ID={quoted(job.id)} JOBMAN_JOB_NAME={quoted(job.name)} PIECE={quoted(piece.name)}"
-    yield f"OF_A_UNIT=({' '.join(VARIABLES)})"
     yield from job.prologue
 
 
@@ -132,7 +135,21 @@ def _tables(plan: Plan, units: Sequence[Unit]) -> Iterator[str]:
     yield table("GOAL", {tag: found[0] for tag, found in goals.items() if found})
     yield table("GOAL_SIZE", {tag: found[1] for tag, found in goals.items() if found})
     yield table("GOAL_OF", {tag: found[2] for tag, found in goals.items() if found})
-    yield "declare -A GOOD=() BAD=() GONE=() SKIPPED=() WANTED=() WASTED=()"
+
+
+def _peers(plan: Plan) -> Iterator[str]:
+    """The tasks that listen somewhere, for those who want to reach them."""
+    listening = [unit for unit in plan.units if unit.kind == "task" and unit.policies.ports]
+    if listening:
+        yield "peers() {"
+        for unit in listening:
+            ports = " ".join(
+                f"{shouted(port.name or str(port.port))}={port.port}"
+                for port in unit.policies.ports
+                if port.port
+            )
+            yield f"    peer {quoted(unit.name)} {shouted(unit.name)} {unit.replicas} {ports}".rstrip()
+        yield "}"
 
 
 def _flags(named: Mapping[int, Unit], test: Callable[[Unit], bool]) -> dict[int, object]:
@@ -181,8 +198,6 @@ def _cores(unit: Unit) -> float:
 
 def _fragments(units: Sequence[Unit], manager: str) -> Iterator[str]:
     """Only what these units need."""
-    yield "# Above is what this job asks for; below is how it is done, which is the same for all jobs."
-    yield ""
     yield from _fragment("base")
     yield from _fragment("copy")
     if any(unit.policies.checks is not None for unit in units if unit.kind == "task"):
@@ -210,4 +225,4 @@ def _end(piece: Piece, plan: Plan, job: Job, tags: Mapping[str, int], guard: str
     if job.latest is not None:
         yield f"LATEST={int(job.latest)}"
     yield "allocation"
-    yield f'{guard} piece {tags[piece.unit.id]} "$(element)"'.lstrip()
+    yield f'{guard} piece {tags[piece.unit.id]} "$ELEMENT"'.lstrip()

@@ -66,7 +66,8 @@ def read_logs(folder: Path) -> list[Line]:
 
 def _text(file: Path) -> str:
     try:
-        return file.read_text(errors="replace")
+        # As it is: a carriage return in a message ends no line.
+        return file.read_bytes().decode(errors="replace")
     except OSError:
         return ""
 

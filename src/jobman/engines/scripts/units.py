@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from math import ceil
 
+from jobman.engines.peers import shouted
 from jobman.engines.scripts import checks, steps
 from jobman.engines.scripts.quoting import AXIS, array, number, quoted, spans
 from jobman.engines.scripts.site import Job
@@ -18,7 +19,7 @@ VARIABLES = (
     *("name", "kind", "replicas", "copies", "grace", "restart", "cores", "gpus", "duration", "warning"),
     *("warn_after", "cwd", "stdout", "stderr", "command", "before", "after", "at_stop", "result_file"),
     *("scratch", "coordinator", "wrap", "rules", "retries", "delay", "factor", "retry_codes"),
-    *("retry_reasons", "step", "ready", "alive", "begun"),
+    *("retry_reasons", "step", "ready", "alive", "begun", "listens"),
 )
 """Everything a unit may say. A copy that runs elsewhere is given these."""
 
@@ -76,8 +77,6 @@ def _ends(unit: Unit) -> Iterator[str]:
 def _failures(unit: Unit, plan: Plan) -> Iterator[str]:
     if rules := list(_rules(unit, plan)):
         yield array("rules", rules)
-    else:
-        yield "rules=()"
     retries = unit.policies.retries
     if retries is None:
         return
@@ -117,6 +116,11 @@ def _surroundings(unit: Unit, axes: Sequence[str]) -> Iterator[str]:
         yield f"export {name}={quoted(value, axes)}"
     if unit.coordinator is not None:
         yield f"coordinator={quoted(unit.coordinator.unit)}"
+    if unit.policies.ports:
+        yield "listens=1"
+    for port in unit.policies.ports:
+        if port.name is not None and port.port is not None:
+            yield f"export PORT_{shouted(port.name)}={port.port}"
     for name in ("stdout", "stderr"):
         if (path := getattr(unit, name)) is not None:
             yield f"{name}={quoted(path, axes)}"
@@ -131,6 +135,7 @@ def _commands(unit: Unit, job: Job, axes: Sequence[str]) -> Iterator[str]:
             if words:
                 yield array(name, words, axes)
     wrap = job.container if unit.image and not job.no_container and not unit.local else ()
-    yield array("wrap", [re.sub(r"\{image\}", lambda _: unit.image or "", word) for word in wrap])
+    if wrap:
+        yield array("wrap", [re.sub(r"\{image\}", lambda _: unit.image or "", word) for word in wrap])
     if unit.command:
         yield array("command", unit.command, axes)

@@ -17,7 +17,7 @@ from jobman.engines.scripts.site import Job
 from jobman.engines.scripts.times import time_needed
 from jobman.engines.slurm import shape
 from jobman.engines.slurm.facts import constraint
-from jobman.engines.slurm.options import displaced, lines
+from jobman.engines.slurm.options import displaced, lines, value
 from jobman.plan.model import Plan, Unit
 from jobman.settings.slurm import SlurmSite
 from jobman.spec.policies import Policies
@@ -63,7 +63,7 @@ def _with_comment(head: list[str], given: list[str]) -> tuple[list[str], list[st
     if not own:
         return head, given
     known = [
-        f'#SBATCH --comment="{line.partition("=")[2]};{own[-1]}"' if "--comment=" in line else line
+        "#SBATCH --comment=" + value(f"{line.partition('=')[2]};{own[-1]}") if "--comment=" in line else line
         for line in head
     ]
     return known, [word for word in given if not word.startswith("--comment=")]
@@ -118,19 +118,14 @@ def header(piece: Piece, unit: Unit, plan: Plan, job: Job, site: SlurmSite) -> I
 
 def _about(piece: Piece, job: Job) -> Iterator[str]:
     element = "%A_%a" if piece.unit is not None and piece.unit.replicas > 1 else "%j"
-    yield f"#SBATCH --job-name={_word(f'{job.name}/{piece.name}')}"
+    yield f"#SBATCH --job-name={value(f'{job.name}/{piece.name}')}"
     yield f"#SBATCH --comment={comment(job.id, piece.name)}"
-    yield f"#SBATCH --output={_word(job.folder)}/slurm-{element}.out"
+    # In the name of a file, % begins a pattern.
+    yield "#SBATCH --output=" + value(f"{job.folder.replace('%', '%%')}/slurm-{element}.out")
     yield "#SBATCH --open-mode=append"
     if job.cwd is not None:
-        yield f"#SBATCH --chdir={_word(job.cwd)}"
+        yield f"#SBATCH --chdir={value(job.cwd)}"
     yield "#SBATCH --requeue"
-
-
-def _word(text: str) -> str:
-    """A value in a line of a header; % begins a pattern there."""
-    plain = text.replace("%", "%%") if text.startswith("/") else text
-    return '"' + plain.replace("\\", "\\\\").replace('"', '\\"') + '"' if " " in text else plain
 
 
 def _time(unit: Unit, plan: Plan, site: SlurmSite) -> Iterator[str]:
@@ -159,11 +154,11 @@ def _queue(plan: Plan, site: SlurmSite, policies: Policies | None = None) -> Ite
     account = plan.account or site.account
     priority = policies.priority if policies is not None else None
     qos = site.priorities.get(priority or "", site.qos)
-    for name, value in (
+    for name, wanted in (
         ("partition", partition(plan, site)),
         ("account", account),
         ("qos", qos),
         ("reservation", site.reservation),
     ):
-        if value:
-            yield f"#SBATCH --{name}={value}"
+        if wanted:
+            yield f"#SBATCH --{name}={wanted}"

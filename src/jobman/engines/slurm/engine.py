@@ -22,7 +22,7 @@ from jobman.engines.scripts.matching import matches
 from jobman.engines.scripts.site import Job
 from jobman.engines.slurm.by_hand import BY_HAND
 from jobman.engines.slurm.choosing import choose
-from jobman.engines.slurm.compile import Script, comment, compile_plan, dependency, partition
+from jobman.engines.slurm.compile import Script, compile_plan, dependency, partition
 from jobman.engines.slurm.facts import feature
 from jobman.engines.slurm.features import refusals
 from jobman.engines.slurm.nodes import read_nodes, with_types
@@ -38,6 +38,7 @@ _TRANSIENT = re.compile(
     r"|did not answer within|slurm_persist_conn_open|Slurm backup controller in standby",
     re.IGNORECASE,
 )
+_ABSENT = re.compile(r"Could not establish a configuration source|Unable to process configuration file")
 _TOO_LATE = re.compile(r"already (?:completed|completing)|Invalid job id|not pending|Job/step already")
 _AMBIGUOUS = 90.0
 """Seconds after which a submission that may or may not have arrived is given up."""
@@ -49,6 +50,11 @@ def is_transient(words: str) -> bool:
     return bool(_TRANSIENT.search(words))
 
 
+def is_absent(words: str) -> bool:
+    """Whether the commands are here, and no cluster for them."""
+    return bool(_ABSENT.search(words))
+
+
 class Slurm:
     """One cluster, as the commands on this machine reach it."""
 
@@ -56,7 +62,7 @@ class Slurm:
     title = "Slurm"
 
     def __init__(self, environment: Mapping[str, str] | None = None) -> None:
-        self.commands = Commands("Slurm", is_transient, environment)
+        self.commands = Commands("Slurm", is_transient, environment, is_absent=is_absent)
 
     # -- submitting ------------------------------------------------------------------------------
 
@@ -89,22 +95,32 @@ class Slurm:
         environment = folder.environment()
         deadline = time.monotonic() + _AMBIGUOUS
         while True:
-            said = self.commands.once(*words, environment=environment)
+            said = self.commands.once(*words, environment=environment, lock=folder.lock)
             if said.code == 0:
                 return said.out.strip().partition(";")[0]
             if not self.commands.is_transient(said):
                 raise Failed(said, "sbatch")
-            if time.monotonic() > deadline:
-                raise NotThere(f"Slurm does not answer: {said.words}", "try again in a while")
+            folder.mark("ambiguous")
             time.sleep(1.0)
             # It may have arrived all the same.
-            if (known := self.known(folder.path.name).get(piece.name)) is not None:
-                return known
+            if (arrived := self._arrived(piece, folder, deadline)) is not None:
+                return arrived
+            if time.monotonic() > deadline:
+                raise NotThere(f"Slurm does not answer: {said.words}", "try again in a while")
+
+    def _arrived(self, piece: Piece, folder: Folder, deadline: float) -> str | None:
+        """The id of a piece, if it is there; without an answer to that it may not be submitted again."""
+        while True:
+            try:
+                return {**self.known(folder.path.name), **folder.claims()}.get(piece.name)
+            except NotThere:
+                if time.monotonic() > deadline:
+                    raise
 
     def known(self, job: str) -> dict[str, str]:
-        """The pieces of a job that Slurm has, by their comments."""
-        wanted = comment(job, "")
-        return {native.piece: native.id for native in self.queue() if comment(native.job, "") == wanted}
+        """The pieces of a job that Slurm has and that are not over, by their comments."""
+        found = [native for native in self.queue() if native.job == job and native.state != "over"]
+        return {native.piece: native.id for native in found}
 
     # -- looking ---------------------------------------------------------------------------------
 
@@ -141,7 +157,7 @@ class Slurm:
         return kind is not None and not kind[1].endswith("/none")
 
     def why(self, job: BatchJob) -> list[Waiting]:
-        return waits(job)
+        return waits(job, self.nodes)
 
     def nodes(self) -> list[NodeAt]:
         text = self.commands.ask("scontrol", "--oneliner", "--detail", "show", "nodes")
@@ -186,14 +202,14 @@ class Slurm:
             self._tolerant("scontrol", "release", ",".join(some))
 
     def requeue(self, ids: Iterable[str]) -> None:
-        """Back to the queue, and held there."""
-        for some in _chunks(ids):
-            self._tolerant("scontrol", "requeuehold", ",".join(some))
+        """Their scripts stop what runs, and go back to the queue by themselves."""
+        self.cancel((), ids)
 
     def freeze(self, ids: Iterable[str], *, frozen: bool) -> None:
         for some in _chunks(ids):
-            signal = "STOP" if frozen else "CONT"
-            self._tolerant("scancel", "--full", f"--signal={signal}", *some)
+            # Slurm knows SIGWINCH by its number alone.
+            signal = "28" if frozen else "CONT"
+            self._tolerant("scancel", "--batch", f"--signal={signal}", *some)
 
     def add_time(self, id_: str, seconds: float) -> None:
         """Raises Failed where this user may not."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 
 SHORT = {
@@ -42,6 +43,7 @@ _ALIKE = (
     {"exclusive", "oversubscribe"},
 )
 """Options that say the same thing in different ways: one displaces the others."""
+_PLAIN = re.compile(r"[^\s\\\"'#]+")
 _FLAGS = frozenset(("H", "k", "O", "Q", "s", "v", "W"))
 
 
@@ -78,11 +80,18 @@ def displaced(generated: Iterable[str], given: Sequence[str]) -> list[str]:
 
 def lines(given: Sequence[str]) -> Iterator[str]:
     """Given options as lines of a header: each with its value."""
-    for _, words in grouped(given):
-        yield (
-            words[0]
-            if len(words) == 1
-            else f"{words[0]}{'' if words[0].startswith('--') else ' '}"
-            + ("=" if words[0].startswith("--") else "")
-            + " ".join(words[1:])
-        )
+    for _, (first, *rest) in grouped(given):
+        name, equals, own = first.partition("=")
+        if not first.startswith("--"):
+            yield " ".join([value(first), *map(value, rest)])
+        elif equals or rest:
+            yield f"{name}={value(' '.join([*([own] if equals else []), *rest]))}"
+        else:
+            yield first
+
+
+def value(text: str) -> str:
+    """A value in a line of a header, which sbatch takes apart in its own way."""
+    if _PLAIN.fullmatch(text):
+        return text
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'

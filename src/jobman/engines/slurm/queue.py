@@ -11,8 +11,8 @@ from jobman.engines.scripts.delegate import QueueRowAt
 from jobman.engines.scripts.found import Native, NativeState
 from jobman.engines.slurm.compile import COMMENT
 
-FORMAT = "%i|%T|%S|%e|%N|%k|%r"
-"""Of squeue: none of these has a bar in it but perhaps the last."""
+FORMAT = "%i|%T|%S|%e|%N|%r|%k"
+"""Of squeue: none of these has a bar in it but perhaps the last, which the document may add to."""
 _STATES: dict[str, NativeState] = {
     "PENDING": "waiting",
     "CONFIGURING": "waiting",
@@ -38,7 +38,7 @@ _FAILURES = {
     "OUT_OF_MEMORY": "out-of-memory",
     "FAILED": "exit",
 }
-HELD = ("JobHeldUser", "JobHeldAdmin")
+HELD = ("JobHeldUser", "JobHeldAdmin", "job requeued in held state", "launch failed requeued held")
 _NEVER = ("DependencyNeverSatisfied",)
 
 
@@ -51,7 +51,7 @@ def read_queue(text: str) -> Iterator[Native]:
 
 
 def _native(
-    id_: str, word: str, starts: str, ends: str, nodes: str, comment: str, reason: str
+    id_: str, word: str, starts: str, ends: str, nodes: str, reason: str, comment: str
 ) -> Native | None:
     del nodes
     ours = whose(comment)

@@ -17,8 +17,29 @@ place() {
     NODE_RANK=0
 }
 
+# A submission of which no answer came may have arrived twice: only the first of both runs.
+claim() {
+    local mine=${SLURM_ARRAY_JOB_ID:-$SLURM_JOB_ID} first=
+    set -C
+    { echo "$mine" >"$J/claimed/$PIECE"; } 2>/dev/null
+    set +C
+    [[ -e $J/ambiguous ]] || return 0
+    read -r first <"$J/claimed/$PIECE"
+    [[ ${first:-$mine} == "$mine" ]]
+}
+
+# Why Slurm ends this script: it says so only to those who ask.
+why_stopped() {
+    local said
+    said=$(scontrol --oneliner show job "$SLURM_JOB_ID" 2>/dev/null)
+    BECAUSE=cancelled
+    [[ $said != *" Reason=TimeLimit "* ]] || BECAUSE=timeout
+    if [[ $said =~ " Restarts="([0-9]+) ]] && ((BASH_REMATCH[1] > ${SLURM_RESTART_COUNT:-0})); then BECAUSE=requeued; fi
+}
+
 allocation() {
     local names
+    ELEMENT=${SLURM_ARRAY_TASK_ID:-0}
     NODES=$SLURM_JOB_NODELIST NNODES=$SLURM_JOB_NUM_NODES NODELIST=$SLURM_JOB_NODELIST
     if [[ $NODELIST == *[,[]* ]]; then
         names=$(scontrol show hostnames "$NODELIST")
@@ -26,18 +47,15 @@ allocation() {
     fi
 }
 
-element() { printf '%s' "${SLURM_ARRAY_TASK_ID:-0}"; }
-
 # To copies of a step: a signal that those who do not listen for it do not notice.
 stop_step() {
-    if [[ ${STEP:-} ]]; then
-        scancel --signal=URG "$SLURM_JOB_ID.$STEP" 2>/dev/null
-    elif [[ -e $folder/0.began ]]; then
-        IFS=$'\t' read -r _ STEP _ <"$folder/0.began"
-        scancel --signal=URG "$SLURM_JOB_ID.$STEP" 2>/dev/null
-    else
-        kill -TERM "$PID" 2>/dev/null
-    fi
+    signal_step URG || kill -TERM "$PID" 2>/dev/null
+}
+
+signal_step() { # SIGNAL
+    [[ ${STEP:-} ]] || { [[ -e $folder/0.began ]] && IFS=$'\t' read -r _ STEP _ <"$folder/0.began"; } || return
+    # Slurm knows this one by its number alone.
+    scancel --signal="${1/WINCH/28}" "$SLURM_JOB_ID.$STEP" 2>/dev/null
 }
 
 ids_of() { # PIECE...
@@ -51,6 +69,14 @@ ids_of() { # PIECE...
 release_pieces() {
     ids_of "$@"
     scontrol release "$(IFS=,; echo "${IDS[*]}")" 2>/dev/null
+}
+
+# Back to the queue, where it is held unless somebody has released it meanwhile. Slurm ends this script for it.
+requeue_piece() {
+    local id=$SLURM_JOB_ID how=requeue
+    [[ ! ${SLURM_ARRAY_TASK_ID:-} ]] || id=${SLURM_ARRAY_JOB_ID}_$SLURM_ARRAY_TASK_ID
+    [[ ! -e $J/held ]] || how=requeuehold
+    scontrol "$how" "$id" && sleep 600
 }
 
 # Those that wait go at once; those that run are asked, and end as their grace allows.

@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 
-from jobman.engines.scripts.delegate import Waiting
+from jobman.engines.scripts.delegate import NodeAt, Waiting
 from jobman.engines.scripts.found import BatchJob, Native
 from jobman.engines.scripts.graph import CLOSER
+from jobman.engines.scripts.hosts import expanded
+from jobman.engines.scripts.waits import asked, dependency, held, inside, unit_of
 
 _WORDS: dict[str, tuple[str, str]] = {
-    "Resources": ("resources", "its nodes are in use; it is the next to get some"),
+    "Resources": ("resources", "its nodes are in use, and it is the next to get some"),
     "Priority": ("priority", "others come before it in the queue"),
     "Dependency": ("dependency", "it waits for another task of the job"),
     "DependencyNeverSatisfied": ("never", "what it waits for will not happen"),
     "JobHeldUser": ("hold", "it is held: `jobman release` lets it go"),
     "JobHeldAdmin": ("hold", "an administrator holds it"),
     "BeginTime": ("start", "its time has not come yet"),
-    "JobArrayTaskLimit": ("parallelism", "as many of its replicas run as may run at once"),
     "Licenses": ("resources", "the licences it needs are in use"),
     "ReqNodeNotAvail": ("node", "a node that it needs is not available"),
     "NodeDown": ("node", "a node that it needs is down"),
@@ -29,6 +30,10 @@ _WORDS: dict[str, tuple[str, str]] = {
     "Reservation": ("reservation", "its reservation has not begun"),
     "InactiveLimit": ("limit", "it was inactive for too long"),
     "JobLaunchFailure": ("node", "it could not be launched"),
+    "launch failed requeued held": (
+        "node",
+        "it could not be launched on its node, and is held: `jobman release` tries it again",
+    ),
     "Prolog": ("node", "its nodes are being made ready"),
     "Cleaning": ("retry", "it is being cleaned up after its last try"),
     "DeadLine": ("never", "it cannot end before its deadline any more"),
@@ -41,25 +46,42 @@ _WORDS: dict[str, tuple[str, str]] = {
 _LIMIT = re.compile(r"^(QOS|Assoc|MaxCpuPerAccount|Association)")
 
 
-def waits(job: BatchJob) -> list[Waiting]:
-    """What each part of a job waits for."""
-    found = list(_inside(job))
+def waits(job: BatchJob, nodes: Callable[[], Sequence[NodeAt]]) -> list[Waiting]:
+    """What each part of a job waits for, and what stands against the nodes of those that run."""
+    found = list(inside(job))
     for native in job.natives:
         if native.state in ("waiting", "held") and native.piece != CLOSER:
             kind, message = _reason(native, job)
+            if kind == "node" and (trouble := _troubles(nodes(), _wanted(native))):
+                message = f"{message}: {trouble}"
             found.append(
                 Waiting(kind=kind, replica=_replica(native), message=message, starts_at=native.starts_at)
             )
-    return found
+    return [*found, *_on_bad_nodes(job, nodes)]
 
 
-def _inside(job: BatchJob) -> Iterator[Waiting]:
-    """What scripts wait for."""
-    for replica in job.replicas:
-        if replica.state == "resting":
-            yield Waiting(
-                kind="retry", replica=replica.key, message=f"{replica.key} is tried again in a while"
-            )
+def _on_bad_nodes(job: BatchJob, nodes: Callable[[], Sequence[NodeAt]]) -> Iterator[Waiting]:
+    """What runs on a node that is drained may end there, and nothing more begins."""
+    busy = [each for each in job.replicas if each.state == "running" and each.last is not None]
+    tops = [each for each in busy if "/" not in each.key]
+    if not tops:
+        return
+    there = nodes()
+    for replica in tops:
+        if trouble := _troubles(there, replica.last.nodes if replica.last is not None else ()):
+            yield Waiting(kind="node", replica=replica.key, message=f"{replica.key} runs, but {trouble}")
+
+
+def _wanted(native: Native) -> list[str]:
+    """The nodes that Slurm names in its reason."""
+    return expanded(native.reason.partition("UnavailableNodes:")[2])
+
+
+def _troubles(nodes: Sequence[NodeAt], names: Sequence[str]) -> str:
+    bad = [node for node in nodes if node.name in names and node.state != "up"]
+    return ", ".join(
+        f"{node.name} is {node.state}{f': {node.reason}' if node.reason else ''}" for node in bad
+    )
 
 
 def _replica(native: Native) -> str:
@@ -70,10 +92,15 @@ def _reason(native: Native, job: BatchJob) -> tuple[str, str]:
     word = native.reason.split(",")[0]
     if "maintenance" in native.reason.lower():
         return "maintenance", "a window of maintenance comes before it could end"
-    if word == "JobHeldUser":
-        return _held(native, job)
+    if word == "JobHeldUser" or native.reason == "job requeued in held state":
+        return held(native, job)
+    unit = unit_of(native, job)
+    if word == "Resources" and unit is not None:
+        return "resources", f"its nodes are in use, and it is the next to get some; it asks for {asked(unit)}"
+    if word == "JobArrayTaskLimit" and unit is not None:
+        return "parallelism", f"{unit.id}: at most {unit.policies.parallelism} run at once"
     if word == "Dependency":
-        return "dependency", _dependency(native, job)
+        return dependency(native, job)
     if word in _WORDS:
         return _WORDS[word]
     if native.reason in _WORDS:
@@ -83,29 +110,3 @@ def _reason(native: Native, job: BatchJob) -> tuple[str, str]:
     if not word:
         return "turn", "Slurm has not looked at it yet"
     return "resources", f"Slurm says: {native.reason}"
-
-
-def _held(native: Native, job: BatchJob) -> tuple[str, str]:
-    """Held by jobman itself, and for what."""
-    unit = next(unit for unit in job.plan.children() if unit.name == native.piece)
-    for who, gates in (("", job.plan.policies.gates), (f"{unit.id}: ", unit.policies.gates)):
-        for gate in gates:
-            if not job.gates[gate]:
-                return "gate", f"{who}the gate {gate} is closed"
-    if not job.is_whole:
-        return "hold", f"its submission was interrupted: `jobman release {job.id}` completes it"
-    if job.folder.has("held") or (job.plan.policies.hold and not job.folder.has("released")):
-        return "hold", "the job is held"
-    if unit.policies.hold and not job.folder.has("released"):
-        return "hold", f"{unit.id} is held"
-    waits_for = [edge.after for edge in job.plan.edges if edge.unit == unit.id and edge.when == "ready"]
-    return (
-        ("dependency", f"it waits until {', '.join(waits_for)} is ready")
-        if waits_for
-        else _WORDS["JobHeldUser"]
-    )
-
-
-def _dependency(native: Native, job: BatchJob) -> str:
-    after = [edge.after for edge in job.plan.edges if edge.unit == native.piece]
-    return f"it waits for {', '.join(after)}" if after else "it waits for the other tasks of the job"

@@ -4,9 +4,12 @@
 replica() { # UNIT KEY INDEX
     U=$1 KEY=$2 INDEX=$3
     local retried=0 restarts=0 pause_for
-    STATE='' STOP=${STOP:-} STOPPING=''
-    trap stop_attempt URG TERM
+    STATE='' STOP=${STOP:-} STOPPING='' BECAUSE=''
+    trap stop_attempt URG
+    trap stop_of_manager TERM
     trap 'stop_attempt served' USR1
+    trap 'freeze_attempt WINCH frozen' WINCH
+    trap 'freeze_attempt CONT thawed' CONT
     "unit_$U"
     while :; do
         next_attempt
@@ -44,19 +47,56 @@ replica() { # UNIT KEY INDEX
     done
 }
 
-# A service that ends with those it served has done its work.
-stopped() { if is_served; then ended succeeded; else ended cancelled; fi; }
+# A service that ends with those it served has done its work; what goes back to the queue comes again.
+stopped() {
+    if is_served; then
+        ended succeeded
+    elif is_requeued; then
+        STATE=requeued
+        tell retrying "$KEY" "$ATTEMPT" '' '' "$NODES" "the job is held; it is tried again"
+    elif [[ $BECAUSE == requeued ]]; then
+        STATE=requeued
+        tell retrying "$KEY" "$ATTEMPT" '' preempted "$NODES" "it goes back to the queue; it is tried again"
+    elif [[ $BECAUSE == timeout ]]; then
+        REASON=timeout CODE=${CODE:-124} SIGNAL='' SAYS="its allocation has no time left"
+        ended failed
+    else
+        ended cancelled
+    fi
+}
+is_requeued() { [[ ! ${BOX_ABOVE:-} && -e $J/requeued/$PIECE && ! -e $J/cancelled ]]; }
 is_served() { [[ ${IS_SERVICE[$U]:-} && ($STOP == served || (! ${BOX_ABOVE:-} && -e $J/served)) ]]; }
 
 # A number that no attempt had before, also where a node was lost and all of it begins again.
 next_attempt() {
     local folder=$J/out/$KEY
     ATTEMPT=1
-    mkdir -p "$folder"
-    until mkdir "$folder/$ATTEMPT" 2>/dev/null; do ((ATTEMPT++)); done
+    # Mostly it is the first, and a process is saved.
+    if [[ -e $folder ]] || ! mkdir "$folder" "$folder/1" 2>/dev/null; then
+        mkdir -p "$folder"
+        until mkdir "$folder/$ATTEMPT" 2>/dev/null; do ((ATTEMPT++)); done
+    fi
     CODE='' REASON='' SIGNAL='' SAYS='' NODES=${NODES:-}
-    ((ATTEMPT == 1)) || [[ ! $IS_FIRST ]] || tell retrying "$KEY" "$((ATTEMPT - 1))" '' node-lost '' "its node was lost; it is tried again"
+    ((ATTEMPT == 1)) || [[ ! $IS_FIRST ]] || said_last retrying ||
+        tell retrying "$KEY" "$((ATTEMPT - 1))" '' node-lost '' "; it is tried again"
+    ((ATTEMPT == 1)) || [[ ! $IS_FIRST ]] || count_retries
     IS_FIRST=
+}
+
+# Its own failures before its node was lost count as well.
+count_retries() {
+    local line kind key reason
+    while IFS= read -r line; do
+        IFS=$'\x1f' read -r _ kind key _ _ reason _ <<<"${line//$'\t'/$'\x1f'}"
+        [[ $kind != retrying || $key != "$KEY" || ! $reason || $reason == node-lost || $reason == preempted ]] || ((++retried))
+    done <"$LOG"
+}
+
+# Whether this was the last word on it.
+said_last() { # KIND
+    local kind key last=
+    while IFS=$'\t' read -r _ kind key _; do [[ $key != "$KEY" ]] || last=$kind; done <"$LOG"
+    [[ $last == "$1" ]]
 }
 
 ended() { # STATE [MORE]
@@ -123,8 +163,8 @@ rest_for() {
 
 attempt_task() {
     local folder=$J/out/$KEY/$ATTEMPT pid
-    PID='' SEEN='' WAS_READY=''
-    if [[ $(declare -F "steps_$U") ]] && ! bring_files; then return; fi
+    PID='' SEEN='' WAS_READY='' PASSED='' FROZEN=''
+    if declare -F "steps_$U" >/dev/null && ! bring_files; then return; fi
     [[ ! $STOP ]] || return
     if [[ $DIRECT ]]; then
         (copy) &
@@ -142,7 +182,6 @@ attempt_task() {
 
 # A copy elsewhere knows nothing of this script: it is given what it needs.
 program() { # COMMAND...
-    printf 'exec {IDLE}<> <(:)\n'
     declare -f
     declare -p U J KEY ATTEMPT INDEX LOG DIRECT NODES NODELIST NNODES PIECE JOBMAN_JOB_ID JOBMAN_JOB_NAME \
         "${OF_A_UNIT[@]}" 2>/dev/null
@@ -161,21 +200,42 @@ wait_for() { # PID: its exit code is in STATUS
     [[ $STATUS != 127 || ! $last ]] || STATUS=$last
 }
 
+# The manager ends what is cancelled, has no time left, or is wanted elsewhere; that it is cancelled needs no asking.
+stop_of_manager() {
+    [[ $STOP || ${BOX_ABOVE:-} ]] || ! declare -F why_stopped >/dev/null || why_stopped
+    stop_attempt
+}
+
 stop_attempt() {
     INTERRUPTED=1 STOP=${1:-${STOP:-1}}
     [[ $PID ]] || return
     if [[ ! $STOPPING ]]; then
-        if is_served; then SAYS="the tasks it served are over"; else SAYS="it is no longer wanted"; fi
+        SAYS="it is no longer wanted"
+        ! is_served || SAYS="the tasks it served are over"
+        ! is_requeued || SAYS="the job is held"
+        [[ $BECAUSE != timeout ]] || SAYS="its allocation has no time left"
+        [[ $BECAUSE != requeued ]] || SAYS="it goes back to the queue"
         tell stopping "$KEY" "$ATTEMPT" '' '' '' "$SAYS"
     fi
     STOPPING=1
     if [[ $kind == group || $DIRECT ]]; then kill -URG "$PID" 2>/dev/null; else stop_step; fi
 }
 
+# It stands still where it is, with the time that is left to it, or goes on.
+freeze_attempt() { # SIGNAL WORD
+    INTERRUPTED=1
+    # What is to end must hear of it.
+    [[ $PID && ! ($STOP && $2 == frozen) ]] || return 0
+    [[ $2 == thawed && ! $FROZEN ]] || tell "$2" "$KEY" "$ATTEMPT" '' '' '' ''
+    [[ $2 == frozen ]] && FROZEN=1 || FROZEN=
+    if [[ $kind == group || $DIRECT ]]; then kill -s "$1" "$PID" 2>/dev/null; else signal_step "$1"; fi
+}
+
 started() {
     SEEN=1
+    [[ ! ${listens:-} ]] || { mkdir -p "$J/hosts/$(dirname "$KEY")" && printf '%s\n' "$HOST" >"$J/hosts/$KEY"; }
     tell started "$KEY" "$ATTEMPT" '' '' "$NODES" ''
-    report started
+    [[ ${begun+set} ]] || report started
 }
 
 # A replica tells its scope, or at the top whoever waits outside.
@@ -188,7 +248,7 @@ watch_copies() {
     local every=0.05
     while kill -0 "$PID" 2>/dev/null; do
         seen
-        [[ ! $SEEN || (${ready+set} && ! $WAS_READY) ]] || return
+        [[ ! $SEEN || (${ready+set} && ! $WAS_READY) || (${begun+set} && ! $PASSED) ]] || return
         nap "$every"
         [[ $every == 0.5 ]] || { [[ $every == 0.05 ]] && every=0.1 || every=0.5; }
     done
@@ -197,9 +257,14 @@ watch_copies() {
 seen() {
     local began step rest number
     if [[ ! $SEEN && -e $folder/0.began ]]; then
-        IFS=$'\t' read -r began step NODES rest <"$folder/0.began"
+        IFS=$'\t' read -r began step NODES rest _ HOST <"$folder/0.began"
         STEP=$step
         started
+    fi
+    if [[ ${begun+set} && ! $PASSED ]]; then
+        for ((number = 0; number < copies; number++)); do [[ -e $folder/$number.passed ]] || return; done
+        PASSED=1
+        report started
     fi
     [[ ${ready+set} && ! $WAS_READY ]] || return
     for ((number = 0; number < copies; number++)); do [[ -e $folder/$number.ready ]] || return; done
@@ -221,13 +286,14 @@ judge() {
         done
     fi
     if ((copies == 1)) && [[ -e $folder/0.end ]]; then
-        IFS=$'\x1f' read -r _ REASON CODE SIGNAL _ _ SAYS < <(tr '\t' '\037' <"$folder/0.end")
+        IFS= read -r line <"$folder/0.end"
+        IFS=$'\x1f' read -r _ REASON CODE SIGNAL _ _ _ SAYS <<<"${line//$'\t'/$'\x1f'}"
         return
     fi
     line=$(cat "$folder"/*.end 2>/dev/null | awk -F'\t' '$2 != "" {print ($5 == 1), $0}' OFS='\t' | sort -s -n -k1,1 -k2,2 | head -n 1)
     number=$(find "$folder" -name '*.end' | wc -l)
     if [[ $line ]]; then
-        IFS=$'\x1f' read -r _ _ REASON CODE SIGNAL _ rank SAYS < <(tr '\t' '\037' <<<"$line")
+        IFS=$'\x1f' read -r _ _ REASON CODE SIGNAL _ rank _ SAYS < <(tr '\t' '\037' <<<"$line")
         if ((copies > 1)); then
             [[ $SAYS ]] || { [[ $SIGNAL ]] && SAYS="ended by signal $SIGNAL" || SAYS="ended with exit code $CODE"; }
             SAYS="a copy on $rank: $SAYS"

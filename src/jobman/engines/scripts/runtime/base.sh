@@ -6,13 +6,14 @@ tell() { # KIND KEY ATTEMPT CODE REASON NODES MESSAGE
     local text=${7:-}
     now
     text=${text//[$'\t\n']/ }
-    printf '%s\t' "$at" "$1" "${2:-}" "${3:-}" "${4:-}" "${5:-}" "${6:-}" >>"$LOG"
-    printf '%s\n' "$text" >>"$LOG"
+    printf '%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n' "$at" "$1" "${2:-}" "${3:-}" "${4:-}" "${5:-}" "${6:-}" "$text" >>"$LOG"
 }
 
 # Sleeps without a process of its own; only for those who trap no signals, which may make it sleep for ever.
-exec {IDLE}<> <(:)
-pause() { read -rt "$1" -u "$IDLE" || :; }
+pause() {
+    [[ ${IDLE:-} ]] || exec {IDLE}<> <(:)
+    read -rt "$1" -u "$IDLE" || :
+}
 
 # Sleeps for those who do; a signal cuts it short.
 nap() {

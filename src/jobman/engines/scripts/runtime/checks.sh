@@ -41,7 +41,11 @@ until_started() {
     tick "${begun[0]}"
     while :; do
         if probe "${begun[@]}"; then good=$((good + 1)) bad=0; else bad=$((bad + 1)) good=0; fi
-        ((good < begun[4])) || return 0
+        if ((good >= begun[4])); then
+            : >"$HERE.passed"
+            [[ ! $DIRECT ]] || report started
+            return 0
+        fi
         ! ((bad >= begun[3])) || { unhealthy started "${begun[2]}"; return 1; }
         tick "${begun[1]}"
     done

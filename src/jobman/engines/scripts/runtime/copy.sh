@@ -4,27 +4,42 @@ copy() {
     place
     HERE=$J/out/$KEY/$ATTEMPT/$RANK
     CODE='' REASON='' SIGNAL='' SAYS='' WHY='' STOPPED='' ASKED='' CHILD='' TIMERS=()
-    trap on_stop URG TERM
+    trap on_stop URG
+    trap on_end TERM
     trap on_warn USR1
     trap on_why USR2
+    trap 'freeze STOP' WINCH
+    trap 'freeze CONT' CONT
     outputs
     surround
     if enter; then
         now
-        printf '%s\t%s\t%s\t%s\t%s\n' "$at" "${STEP:-}" "$NODES" "$STARTS" "$NODE" >"$HERE.began.new"
-        mv -f "$HERE.began.new" "$HERE.began"
+        HOST=$HOSTNAME
+        write_down began "$at" "${STEP:-}" "$NODES" "$STARTS" "$NODE" "$HOST"
         [[ ! $DIRECT ]] || started
         timers
         work
         stop_timers
     fi
-    [[ ! ${result_file:-} ]] || tail -c 4096 -- "$result_file" >"$HERE.result" 2>/dev/null || rm -f "$HERE.result"
-    leave
+    [[ ! ${result_file:-} || $result_file -ot $HERE.began ]] || tail -c 4096 -- "$result_file" >"$HERE.result" 2>/dev/null || rm -f "$HERE.result"
     now
-    SAYS=${SAYS//[$'\t\n']/ }
-    printf '%s\t%s\t%s\t%s\t%s\t%s\t%s\n' "$at" "$REASON" "$CODE" "$SIGNAL" "${STOPPED:+1}" "$NODE" "$SAYS" >"$HERE.end.new"
-    mv -f "$HERE.end.new" "$HERE.end"
+    sizes
+    write_down end "$at" "$REASON" "$CODE" "$SIGNAL" "${STOPPED:+1}" "$NODE" "$ENDS" "${SAYS//[$'\t\n']/ }"
+    leave
     return "${CODE:-1}"
+}
+
+# As a whole, where somebody may look in between; nobody looks at what a copy in the script itself writes.
+write_down() { # KIND FIELD...
+    local place=$HERE.$1 line
+    shift
+    printf -v line '%s\t' "$@"
+    if [[ $DIRECT ]]; then
+        printf '%s\n' "${line%?}" >"$place"
+    else
+        printf '%s\n' "${line%?}" >"$place.new"
+        mv -f "$place.new" "$place"
+    fi
 }
 
 # Output goes beside what is known of the attempt, or to the files that the document names.
@@ -49,6 +64,16 @@ outputs() {
     done
 }
 
+# How much of files that the document names is of this attempt.
+sizes() {
+    local stream
+    ENDS=
+    [[ $STARTS ]] || return 0
+    for stream in out err; do
+        [[ ! -e $HERE.$stream ]] || ENDS+="$stream:$(stat -Lc %s -- "$HERE.$stream" 2>/dev/null || echo 0) "
+    done
+}
+
 fails() { # REASON MESSAGE
     REASON=$1 CODE=${3:-} SAYS=$2
     return 1
@@ -61,24 +86,57 @@ surround() {
         JOBMAN_NNODES=$NNODES JOBMAN_NODELIST=$NODELIST JOBMAN_CORES=${cores:-$ALL_CORES} JOBMAN_GPUS=${gpus:-0} \
         JOBMAN_SCRATCH
     [[ ! ${coordinator:-} ]] || export JOBMAN_COORDINATOR=${coordinator%%@*}
+    ! declare -F peers >/dev/null || peers
     JOBMAN_SCRATCH=${scratch:-${TMPDIR:-/tmp}}/jobman-$JOBMAN_JOB_ID-${KEY//\//+}-$ATTEMPT
 }
 
-enter() {
-    # Copies of the same task on this node that end may take the folder away again.
-    local tries=0
-    until mkdir -p "$JOBMAN_SCRATCH/.copies" 2>/dev/null && { : >"$JOBMAN_SCRATCH/.copies/$RANK"; } 2>/dev/null; do
-        ((++tries < 20)) || fails launch-failed "there is no room for scratch files at $JOBMAN_SCRATCH" || return
+# Where others of the job are that can be reached by now.
+peer() { # TASK VARIABLE REPLICAS PORT=NUMBER...
+    local task=$1 name=$2 many=$3 file each host index
+    shift 3
+    for file in "$J/hosts/${KEY%"${KEY##*/}"}$task".* "$J/hosts/$task".*; do
+        [[ -e $file ]] || continue
+        index=${file##*.}
+        read -r host <"$file"
+        [[ $index != 0 ]] || export "JOBMAN_HOST_$name=$host"
+        ((many == 1)) || export "JOBMAN_HOST_${name}_$index=$host"
+        for each in "$@"; do
+            [[ $index != 0 ]] || export "JOBMAN_PORT_${name}_$each"
+            ((many == 1)) || export "JOBMAN_PORT_${name}_${each%=*}_$index=${each#*=}"
+        done
     done
+}
+
+enter() {
+    if ! make_scratch; then
+        fails launch-failed "there is no room for scratch files at $JOBMAN_SCRATCH"
+        return
+    fi
     if ! cd "${cwd:-.}" 2>/dev/null; then
         fails launch-failed "the working directory $cwd is not there on $NODE"
         return
     fi
-    [[ ! $(declare -F more_of_entering) ]] || more_of_entering
+    # A hook before it may still make the program.
+    [[ ! ${command+set} || ${before+set} || ${#wrap[@]} != 0 ]] || type -P -- "${command[0]}" >/dev/null ||
+        fails launch-failed "there is no program ${command[0]} on $NODE" 127
+}
+
+# Copies of the same task on this node share it, and one that ends may take it away from one that begins.
+make_scratch() {
+    local tries=0
+    if [[ $DIRECT ]]; then
+        mkdir -p "$JOBMAN_SCRATCH" 2>/dev/null
+        return
+    fi
+    until mkdir -p "$JOBMAN_SCRATCH/.copies" 2>/dev/null && { : >"$JOBMAN_SCRATCH/.copies/$RANK"; } 2>/dev/null; do
+        ((++tries < 20)) || return
+    done
 }
 
 leave() {
     cd /
+    # The last thing that a copy in the script itself does needs no process of its own.
+    [[ ! $DIRECT ]] || exec rm -rf "$JOBMAN_SCRATCH"
     rm -f "$JOBMAN_SCRATCH/.copies/$RANK"
     ! rmdir "$JOBMAN_SCRATCH/.copies" 2>/dev/null || rm -rf "$JOBMAN_SCRATCH"
 }
@@ -89,7 +147,7 @@ work() {
     elif [[ ! ${command+set} || $STOPPED ]]; then
         CODE=0
         [[ ! $STOPPED ]] || verdict
-    elif ! type -P -- "${command[0]}" >/dev/null; then
+    elif ((${#wrap[@]} == 0)) && ! type -P -- "${command[0]}" >/dev/null; then
         fails launch-failed "there is no program ${command[0]} on $NODE" 127
     else
         begin "${wrap[@]}" "${command[@]}"
@@ -109,7 +167,7 @@ work() {
 # A process group of its own, so that all of it can be ended.
 begin() {
     set -m
-    "$@" {IDLE}<&- &
+    "$@" &
     CHILD=$!
     set +m
     [[ ! $STOPPED || $ASKED ]] || stop_child
@@ -160,6 +218,16 @@ on_stop() {
     [[ ! $CHILD || $ASKED ]] || stop_child
 }
 
+freeze() { # SIGNAL
+    local each
+    INTERRUPTED=1
+    [[ ! $STOPPED || $1 == CONT ]] || return 0
+    for each in $CHILD "${TIMERS[@]}"; do kill -s "$1" -- "-$each" 2>/dev/null; done
+}
+
+# The manager itself ends it; one that leaves little time for that has another word here.
+on_end() { on_stop; }
+
 # Asked in peace, and killed when its grace is over.
 stop_child() {
     local target=$CHILD
@@ -177,7 +245,7 @@ timers() {
     ME=$BASHPID
     [[ ! ${duration:-} ]] || timer "$duration" time_is_up
     [[ ! ${warning:-} ]] || timer "$warn_after" warn
-    [[ ! $(declare -F start_checks) ]] || start_checks
+    ! declare -F start_checks >/dev/null || start_checks
 }
 
 # It counts ticks and asks no clock: whoever is frozen keeps the time that is left.
@@ -203,13 +271,16 @@ tick() {
 
 time_is_up() {
     local given=0 more
-    while more=$(cat "$J/more/$name" "$J/more/.all" 2>/dev/null | awk '{s += $1} END {print int(s)}'); ((more > given)); do
+    while more=$(more_time); ((more > given)); do
         tick "$((more - given))"
         given=$more
     done
     echo timeout >"$HERE.why"
     kill -USR2 "$ME"
 }
+
+# Seconds that somebody gave it since.
+more_time() { cat "$J/more/$name" "$J/more/.all" 2>/dev/null | awk '{s += $1} END {print int(s)}'; }
 
 warn() { echo "$warning" >"$HERE.warn"; kill -USR1 "$ME"; }
 on_warn() { INTERRUPTED=1; [[ ! $CHILD ]] || kill -s "$warning" -- "-$CHILD" 2>/dev/null; }

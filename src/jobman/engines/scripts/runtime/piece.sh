@@ -3,14 +3,15 @@
 piece() { # UNIT INDEX
     local unit=$1 index=$2 key
     key=${NAMES[$unit]}.$index IS_FIRST=1 BOX_ABOVE= STOP=
-    mkdir -p "$J/log" "$J/outcome" "$J/began" "$J/ready"
+    [[ -d $J/ready ]] || mkdir -p "$J/log" "$J/out" "$J/outcome" "$J/began" "$J/ready"
     LOG=$J/log/$key
+    if declare -F claim >/dev/null && ! claim; then exit 0; fi
     if [[ -e $J/cancelled && ${WHEN[$unit]} != always ]] || [[ -e $J/outcome/${NAMES[$unit]} ]]; then
         tell cancelled "$key" '' '' '' '' ''
         exit 1
     fi
     if is_too_late; then
-        tell failed "$key" '' '' 'it did not start within its window' '' ''
+        tell failed "$key" '' '' '' '' 'it did not start within its window'
         KEY=$key STATE=failed CODE=1 REASON=late
     elif ! may_enter "$unit"; then
         tell skipped "$key" '' '' '' '' 'what it waits for will not happen'
@@ -19,7 +20,10 @@ piece() { # UNIT INDEX
         replica "$unit" "$key" "$index"
     fi
     # One that goes back to the queue has not ended.
-    [[ ! -e $J/requeued/${NAMES[$unit]} ]] || exit 1
+    if [[ $STATE == requeued ]]; then
+        [[ $BECAUSE == requeued ]] || requeue_piece
+        exit 1
+    fi
     settle_piece "$unit" "$index"
     [[ $STATE != succeeded ]] || exit 0
     exit "$(((${CODE:-0}) > 0 ? CODE : 1))"
@@ -39,7 +43,9 @@ may_enter() {
         return
     fi
     for edge in ${AFTER[$1]:-}; do
-        found_of "${edge%%:*}"
+        # What it waits for to begin or to be ready need not be over.
+        OTHER=
+        [[ ${edge#*:} == started || (${edge#*:} == ready && ! -e $J/outcome/${NAMES[${edge%%:*}]}) ]] || found_of "${edge%%:*}"
         case ${edge#*:} in
         success) [[ $OTHER == succeeded ]] || return ;;
         failure) failures=1 && [[ $OTHER != failed ]] || failed=1 ;;
@@ -66,9 +72,16 @@ found_of() {
         read -r OTHER _ <"$J/outcome/${NAMES[$1]}"
     elif compgen -G "$J/began/${NAMES[$1]}.*" >/dev/null; then
         OTHER=failed
+        ((REPLICAS[$1] == 1)) || count_of "$1"
     else
         OTHER=skipped
     fi
+}
+
+count_of() {
+    count_elements "$1"
+    OTHER=$FOUND
+    outcome_of_piece "$1" "$FOUND"
 }
 
 has_failed() {
@@ -121,7 +134,7 @@ settle_piece() { # UNIT INDEX
         succeeded | skipped | cancelled) outcome_of_piece "$u" "$STATE" ;;
         *) outcome_of_piece "$u" failed ;;
         esac
-    else
+    elif ! is_counted_later "$u"; then
         settle_array "$u" "$2"
     fi
     if [[ $STATE == job ]]; then fail_job; fi
@@ -163,23 +176,52 @@ is_settled() {
     return 1
 }
 
+# Only the first to say it says it.
 outcome_of_piece() { # UNIT OUTCOME
     local place=$J/outcome/${NAMES[$1]}
-    [[ ! -e $place ]] || return 0
-    printf '%s %s %s\n' "$2" "${CODE:-0}" "$KEY" >"$place.$2.new"
-    mv -n "$place.$2.new" "$place"
-    tell task "${NAMES[$1]}" '' '' "$2" '' ''
+    set -C
+    if { printf '%s %s %s\n' "$2" "${CODE:-0}" "${KEY:-}" >"$place"; } 2>/dev/null; then
+        set +C
+        tell task "${NAMES[$1]}" '' '' "$2" '' ''
+    fi
+    set +C
 }
 
-# Elements of an array do not know each other: each adds its line, and sees whether all is decided now.
-settle_array() {
-    local u=$1 name=${NAMES[$1]} number state
-    lock "$name"
-    printf '%s %s\n' "$2" "$STATE" >>"$J/outcome/$name.ends"
+# Where all elements of an array have to end before anything is decided, they need not know of each other.
+is_counted_later() {
+    [[ ! ${GOAL[$1]:-}${MAX_FAILED[$1]:-}${IS_SERVICE[*]} && $STATE != task && $STATE != job ]] && ((${#READY_FOR[@]} == 0))
+}
+
+# The outcome of such an array, for whoever comes after it: one that began and did not say how it ended was killed.
+count_elements() {
+    local u=$1 index kind state
     GOOD[$u]=0 BAD[$u]=0 GONE[$u]=0 SKIPPED[$u]=0 WANTED[$u]=0 WASTED[$u]=0
-    while read -r number state; do
-        count_end "$u" "$number" "$state"
-    done < <(sort -u -n -k1,1 "$J/outcome/$name.ends")
+    for ((index = 0; index < REPLICAS[$u]; index++)); do
+        state=cancelled
+        [[ ! -e $J/log/${NAMES[$u]}.$index ]] || while IFS=$'\t' read -r _ kind _; do
+            case $kind in
+            succeeded | failed | cancelled | skipped) state=$kind ;;
+            started | retrying) state=failed ;;
+            esac
+        done <"$J/log/${NAMES[$u]}.$index"
+        count_end "$u" "$index" "$state"
+    done
+    verdict_of "$u"
+}
+
+# Elements of an array do not know each other: each adds its line to what was counted before, and sees whether all is
+# decided now. One that went back to the queue in its last moment may have been counted.
+settle_array() {
+    local u=$1 name=${NAMES[$1]} ends=() last
+    lock "$name"
+    [[ ! -e $J/outcome/$name.ends ]] || mapfile -t ends <"$J/outcome/$name.ends"
+    last=${ends[-1]:-- - 0 0 0 0 0 0}
+    read -r _ _ GOOD[$u] BAD[$u] GONE[$u] SKIPPED[$u] WANTED[$u] WASTED[$u] <<<"$last"
+    if ((${ATTEMPT:-1} == 1)) || [[ " ${ends[*]/#/;}" != *" ;$2 "* ]]; then
+        count_end "$u" "$2" "$STATE"
+        printf '%s ' "$2" "$STATE" "${GOOD[$u]}" "${BAD[$u]}" "${GONE[$u]}" "${SKIPPED[$u]}" "${WANTED[$u]}" >>"$J/outcome/$name.ends"
+        printf '%s\n' "${WASTED[$u]}" >>"$J/outcome/$name.ends"
+    fi
     verdict_of "$u"
     [[ $STATE != task && $STATE != job ]] || FOUND=failed
     if [[ $FOUND && ! -e $J/outcome/$name ]]; then

@@ -6,6 +6,8 @@ attempt_group() {
     report started
     (
         trap 'STOPPING_ALL=1' URG TERM
+        trap 'freeze_all WINCH' WINCH
+        trap 'freeze_all CONT' CONT
         scope "$U" "$KEY/"
         printf '%s\t%s\t%s\t%s\n' "$OUTCOME" "$CODE" "$REASON" "$RESTARTING" >"$J/out/$KEY/$ATTEMPT/scope"
     ) &
@@ -32,7 +34,7 @@ scope() { # UNIT PREFIX
     local members=(${MEMBERS[$1]}) deadline='' u
     [[ ! ${duration:-} ]] || deadline=$((SECONDS + ${duration%.*}))
     declare -gA VERDICT=() OUTCOME_OF=() FRESH=() LIVE=() GOOD=() BAD=() GONE=() SKIPPED=() BEGUN=() READY=() PIDS=() WANTED=() WASTED=()
-    OUTCOME='' CODE='' REASON='' RESTARTING='' CLOSING='' FAILED='' GROUP_IS_READY=''
+    OUTCOME='' CODE='' REASON='' RESTARTING='' CLOSING='' FAILED='' GROUP_IS_READY='' FROZEN_AT=''
     local pipe
     pipe=$(mktemp -u "${TMPDIR:-/tmp}/jobman.XXXXXXXX")
     mkfifo -m 600 "$pipe"
@@ -45,7 +47,7 @@ scope() { # UNIT PREFIX
     done
     while :; do
         if [[ ${STOPPING_ALL:-} && ! $CLOSING ]]; then close_scope; fi
-        if [[ $deadline ]] && ((SECONDS >= deadline)) && [[ ! $CLOSING ]]; then
+        if [[ $deadline ]] && ((SECONDS >= deadline)) && [[ ! $CLOSING && ! $FROZEN_AT ]] && ((SECONDS >= deadline + $(more_time))); then
             tell stopping "${PREFIX%/}" "$ATTEMPT" '' timeout '' "its time is up"
             REASON=timeout FAILED=1
             close_scope
@@ -67,6 +69,19 @@ hear() {
 }
 
 heard_tick() { :; }
+
+# What is left of its time is kept while it stands still.
+freeze_all() { # SIGNAL
+    local each
+    [[ ! ${STOPPING_ALL:-}$CLOSING || $1 == CONT ]] || return 0
+    if [[ $1 == WINCH ]]; then
+        FROZEN_AT=$SECONDS
+    elif [[ $FROZEN_AT ]]; then
+        [[ ! $deadline ]] || deadline=$((deadline + SECONDS - FROZEN_AT))
+        FROZEN_AT=
+    fi
+    for each in "${PIDS[@]}"; do kill -s "$1" "$each" 2>/dev/null; done
+}
 
 # Somebody must say every second that a second has passed: a shell that traps signals cannot wait for it by itself.
 clock() {
@@ -185,7 +200,7 @@ look_at() {
         ((READY[$1] < REPLICAS[$1])) || OTHER_READY=1
     else
         place=$J/outcome/${NAMES[$1]}
-        [[ ! -e $place ]] || read -r OTHER <"$place"
+        [[ ! -e $place ]] || read -r OTHER _ <"$place"
         [[ ! -e $J/began/${NAMES[$1]} ]] || OTHER_BEGUN=1
         [[ ! -e $J/ready/${NAMES[$1]} ]] || OTHER_READY=1
     fi
@@ -252,11 +267,12 @@ start_replica() {
         STOP=''
         trap 'STOP=1' URG TERM
         trap 'STOP=served' USR1
+        trap : WINCH CONT
         BOX_ABOVE=$BOX IS_FIRST=
         replica "$u" "$PREFIX${NAMES[$u]}.$index" "$index"
-        printf '%s\x1f' end "$u" "$index" "$STATE" "$CODE" "$REASON" >&"$BOX_ABOVE"
-        printf '%s\n' "$SAYS" >&"$BOX_ABOVE"
-    ) {IDLE}<&"$IDLE" &
+        # In one piece: others may end in the same moment.
+        printf '%s\x1f%s\x1f%s\x1f%s\x1f%s\x1f%s\x1f%s\n' end "$u" "$index" "$STATE" "$CODE" "$REASON" "${SAYS:0:500}" >&"$BOX_ABOVE"
+    ) &
     PIDS[$u.$index]=$!
 }
 

@@ -1,0 +1,1 @@
+"""Flux: scripts for its jobs, its commands, and what they say. Nobody here speaks to it in other ways."""

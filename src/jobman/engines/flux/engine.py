@@ -1,0 +1,265 @@
+"""Flux, spoken to through its command: submit once, look, stop, hold, release."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import cached_property
+from typing import Any
+
+from jobman.engines.base import Refused
+from jobman.engines.flux.by_hand import BY_HAND
+from jobman.engines.flux.choosing import PROGRAM, choose
+from jobman.engines.flux.compile import AFTER, Script, compile_plan, plain_ids
+from jobman.engines.flux.facts import prop
+from jobman.engines.flux.features import refusals
+from jobman.engines.flux.names import whose
+from jobman.engines.flux.nodes import read_drained, read_nodes, with_lacks, with_memory
+from jobman.engines.flux.queue import RESOURCES, FluxJob, ids_by_piece, natives, read_jobs, read_rows
+from jobman.engines.flux.submitting import Submitter, order_for
+from jobman.engines.flux.whys import waits
+from jobman.engines.scripts.by_hand import submit_script
+from jobman.engines.scripts.commands import Commands, Failed, NotThere, Said
+from jobman.engines.scripts.delegate import NodeAt, QueueRowAt, Waiting
+from jobman.engines.scripts.delegate import Script as AnyScript
+from jobman.engines.scripts.folder import Folder
+from jobman.engines.scripts.found import BatchJob, Native
+from jobman.engines.scripts.graph import Piece
+from jobman.engines.scripts.matching import matches
+from jobman.engines.scripts.site import Job
+from jobman.plan.model import Plan
+from jobman.plan.satisfy import Match
+from jobman.settings.flux import FluxSite, flux_of
+
+_TRANSIENT = re.compile(
+    r"Connection (?:refused|timed out|reset)|Resource temporarily unavailable|Broken pipe"
+    r"|did not answer within|No route to host|Host is unreachable|lost connection",
+    re.IGNORECASE,
+)
+_NOBODY = re.compile(r"Unable to connect to Flux|broker socket .* was not found")
+_TOO_LATE = re.compile(r"inactive|unknown|invalid job id|not running|once resources are allocated|not found")
+_MANY = 500
+"""Ids in one command."""
+_AT_ONCE = 8
+_AFTERSTART_SINCE = (0, 85)
+_OF_THE_INSTANCE = ("FLUX_URI", "FLUX_F58_FORCE_ASCII", "FLUX_URI_RESOLVE_LOCAL")
+
+
+def is_transient(words: str) -> bool:
+    return bool(_TRANSIENT.search(words)) and not re.search("was not found", words)
+
+
+class Flux:
+    """One instance, as the command on this machine reaches it."""
+
+    name = "flux"
+    title = "Flux"
+
+    def __init__(self, environment: Mapping[str, str] | None = None) -> None:
+        # Ids in plain letters: others get lost where a locale does not have them.
+        self._environment = {
+            **(os.environ if environment is None else environment),
+            "FLUX_F58_FORCE_ASCII": "1",
+        }
+        self.commands = Commands("Flux", is_transient, self._environment)
+
+    # -- submitting ------------------------------------------------------------------------------
+
+    def site(self, values: Mapping[str, Any]) -> FluxSite:
+        return flux_of(values)
+
+    def refusals(self, plan: Plan, site: FluxSite, *, no_container: bool = False) -> list[Refused]:
+        return refusals(plan, site, no_container=no_container)
+
+    def compile(self, plan: Plan, job: Job, site: FluxSite) -> list[Script]:
+        return compile_plan(plan, job, site)
+
+    def by_hand(self, job: Job, scripts: Sequence[AnyScript]) -> str:
+        return submit_script(job, [script.piece for script in scripts], BY_HAND)
+
+    def choose(self, plan: Plan, job: Job, site: FluxSite) -> tuple[Plan, list[str]]:
+        """Of alternatives, the leftmost that Flux says it could ever run."""
+        del job
+        if site.reservation is not None:
+            raise Failed(Said(1, "", "there are no reservations; leave --reservation out"), "flux")
+        try:
+            return choose(plan, site, self._against)
+        except NotThere:
+            if any(len(unit.alternatives) > 1 for unit in plan.units):
+                raise
+            return plan, []
+
+    def _against(self, requests: Sequence[Sequence[str]]) -> list[str]:
+        """What is against each request, asked with one question for all of them."""
+        specs: dict[tuple[str, ...], Said] = {}
+        for words in requests:
+            if tuple(words) not in specs:
+                specs[tuple(words)] = self._said(
+                    "flux", "submit", "--dry-run", "--env-remove=*", *words, "true"
+                )
+        good = [words for words, said in specs.items() if said.code == 0]
+        answers = self._said(
+            "flux", "python", "-c", PROGRAM, text="".join(f"{specs[words].out.strip()}\n" for words in good)
+        )
+        told = answers.out.splitlines() if answers.code == 0 else []
+        against = {words: said.words for words, said in specs.items() if said.code != 0}
+        against |= dict(zip(good, told, strict=False))
+        return [against.get(tuple(words), "") for words in requests]
+
+    def submit(self, piece: Piece, folder: Folder, ids: Mapping[str, str], *, held: bool) -> str:
+        """Submit a script, once: whatever happens on the way, there is one such job in the end."""
+        order = order_for(piece, folder, ids, held=held, begun=self._begun)
+        submitter = Submitter(self.commands, self.jobs, self._environment_of(folder))
+        return submitter.submit(order)
+
+    def _environment_of(self, folder: Folder) -> Mapping[str, str]:
+        """That of submission goes to the job; which instance is meant is known here."""
+        given = folder.environment()
+        if given is None:
+            return self._environment
+        own = {name: self._environment[name] for name in _OF_THE_INSTANCE if name in self._environment}
+        return {**given, **own, "PATH": self._with_flux(given.get("PATH", os.defpath))}
+
+    def _with_flux(self, path: str) -> str:
+        """Scripts call `flux`, too: it is found where it is found here."""
+        here = shutil.which("flux", path=self._environment.get("PATH"))
+        if here is None or shutil.which("flux", path=path) is not None:
+            return path
+        return f"{path}{os.pathsep}{os.path.dirname(here)}"  # noqa: PTH120
+
+    @cached_property
+    def _begun(self) -> str:
+        found = re.search(r"(\d+)\.(\d+)", self._ask("flux", "--version"))
+        version = (int(found[1]), int(found[2])) if found is not None else _AFTERSTART_SINCE
+        return AFTER["begun"] if version >= _AFTERSTART_SINCE else "after"
+
+    def known(self, job: str) -> dict[str, str]:
+        """The pieces of a job that Flux has the whole of, by their names."""
+        ours = [(each, found) for each in self.jobs() if (found := whose(each.name)) and found.job == job]
+        sizes = {found.piece: found.all for _, found in ours}
+        ids = {piece: ids for (_, piece), ids in ids_by_piece(ours).items()}
+        return {piece: found for piece, found in ids.items() if len(plain_ids(found)) == sizes[piece]}
+
+    # -- looking ---------------------------------------------------------------------------------
+
+    def jobs(self, *words: str) -> list[FluxJob]:
+        """This user's jobs, with those that are over, in one call."""
+        return read_jobs(self._ask("flux", "jobs", "--count=0", "--json", *(words or ("-a",))))
+
+    def queue(self) -> list[Native]:
+        return list(natives(self.jobs()))
+
+    def finished(self, ids: Iterable[str]) -> list[Native]:
+        """Flux tells of those that are over with the others; of those it forgot it tells nothing."""
+        del ids
+        return []
+
+    def why(self, job: BatchJob) -> list[Waiting]:
+        waiting = any(native.reason == RESOURCES for native in job.natives if native.state == "waiting")
+        return waits(job, self._stopped() if waiting else ())
+
+    def _stopped(self) -> list[str]:
+        """Queues that start nothing; the one without a name is all there is where there are none."""
+        text = self._ask("flux", "queue", "list", "-n", "-o", "{queue}|{started.ascii}")
+        rows = (line.partition("|") for line in text.splitlines())
+        return [name.strip() for name, _, started in rows if started.strip() == "n"]
+
+    def nodes(self) -> list[NodeAt]:
+        every, used, down = (
+            self._ask("flux", "resource", "R", f"--states={state}") for state in ("all", "allocated", "down")
+        )
+        drained = self._ask("flux", "resource", "drain", "-n", "-o", "{nodelist}|{reason}")
+        return list(read_nodes(every, used, down, read_drained(drained)))
+
+    def matches(self, plan: Plan, nodes: Sequence[NodeAt], site: FluxSite) -> list[Match]:
+        """Nodes that are up, with the properties that stand for facts."""
+        seen = with_lacks([with_memory(node, site.memory_per_core) for node in nodes])
+        return matches(plan, seen, None, lambda key, value: prop(key, value, site.facts))
+
+    def queues(self) -> list[QueueRowAt]:
+        return read_rows(self.jobs("-A"), os.geteuid())
+
+    # -- acting ----------------------------------------------------------------------------------
+
+    def cancel(self, waiting: Iterable[str], running: Iterable[str] = ()) -> None:
+        """Those that wait go at once; those that run are asked, and end as their grace allows."""
+        states = {job.jobid: job.state for job in self.jobs("--filter=active")}
+        self.kill(id_ for id_ in _each(waiting) if states.get(id_) in ("DEPEND", "PRIORITY", "SCHED"))
+        for some in _chunks(id_ for id_ in _each(running) if states.get(id_) == "RUN"):
+            self._tolerant("flux", "job", "kill", "--signal=URG", *some)
+
+    def kill(self, ids: Iterable[str]) -> None:
+        """At once, whatever they do."""
+        for some in _chunks(_each(ids)):
+            self._tolerant("flux", "cancel", *some)
+
+    def hold(self, ids: Iterable[str]) -> None:
+        self._set_urgencies((id_, "0") for id_ in _each(ids))
+
+    def release(self, ids: Iterable[str]) -> None:
+        pairs = (one.partition("@") for each in ids for one in each.split(",") if one)
+        self._set_urgencies((id_, urgency or "default") for id_, _, urgency in pairs)
+
+    def _set_urgencies(self, wanted: Iterable[tuple[str, str]]) -> None:
+        """One command for each job, several at a time: what belongs together is to start together."""
+        commands = [("flux", "job", "urgency", id_, urgency) for id_, urgency in wanted]
+        with ThreadPoolExecutor(_AT_ONCE) as pool:
+            for done in [pool.submit(self._tolerant, *words) for words in commands]:
+                done.result()
+
+    def requeue(self, ids: Iterable[str]) -> None:
+        """Whoever would need it was refused before."""
+        words = f"nothing goes back to the queue here: {', '.join(_each(ids))}"
+        raise Failed(Said(1, "", words), "flux")
+
+    def freeze(self, ids: Iterable[str], *, frozen: bool) -> None:
+        """Scripts are told, and see to it."""
+        states = {job.jobid: job.state for job in self.jobs("--filter=running")}
+        for some in _chunks(id_ for id_ in _each(ids) if states.get(id_) == "RUN"):
+            self._tolerant("flux", "job", "kill", f"--signal={'WINCH' if frozen else 'CONT'}", *some)
+
+    def add_time(self, id_: str, seconds: float) -> None:
+        """Raises Failed where this user may not. Who has no limit needs no more."""
+        wanted = set(plain_ids(id_))
+        for job in self.jobs("--filter=running"):
+            if job.jobid in wanted and job.duration:
+                self._tolerant("flux", "update", job.jobid, f"duration=+{seconds:g}s")
+
+    def _tolerant(self, *words: str) -> None:
+        """What is over meanwhile needs nothing done to it."""
+        try:
+            self._ask(*words)
+        except Failed as error:
+            lines = [line for line in error.said.error.splitlines() if line.strip()]
+            if not all(_TOO_LATE.search(line) for line in lines):
+                raise
+
+    def _ask(self, *words: str) -> str:
+        try:
+            return self.commands.ask(*words)
+        except Failed as error:
+            _need_somebody(error.said)
+            raise
+
+    def _said(self, *words: str, text: str | None = None) -> Said:
+        said = self.commands.once(*words, text=text)
+        _need_somebody(said)
+        return said
+
+
+def _need_somebody(said: Said) -> None:
+    if said.code != 0 and _NOBODY.search(said.error):
+        advice = "run jobman inside an instance, or name one in FLUX_URI"
+        raise NotThere(f"no Flux instance is found: {said.words}", advice)
+
+
+def _each(ids: Iterable[str]) -> Iterable[str]:
+    return (id_ for some in ids for id_ in plain_ids(some))
+
+
+def _chunks(ids: Iterable[str]) -> Iterable[list[str]]:
+    every = list(ids)
+    return (every[start : start + _MANY] for start in range(0, len(every), _MANY))

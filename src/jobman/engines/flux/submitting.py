@@ -1,0 +1,163 @@
+"""Handing scripts to Flux: a job for each piece, or one for each replica, and each of them once."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+import msgspec
+
+from jobman.engines.flux.compile import AFTER, dependency, is_alone
+from jobman.engines.flux.names import title, whose
+from jobman.engines.flux.options import read_directives
+from jobman.engines.flux.queue import FluxJob
+from jobman.engines.scripts.commands import Commands, Failed, NotThere
+from jobman.engines.scripts.folder import Folder
+from jobman.engines.scripts.graph import Piece
+
+_AMBIGUOUS = 90.0
+"""Seconds after which a submission that may or may not have arrived is given up."""
+_HELD = "--urgency=0"
+_USUAL = "16"
+_LEAST_TO_REPEAT = 2
+
+
+class Order(msgspec.Struct, frozen=True, kw_only=True):
+    """One piece, and how it is to be submitted."""
+
+    piece: Piece
+    job: str
+    job_name: str
+    script: str
+    options: tuple[str, ...]
+    """Those of its head."""
+    more: tuple[str, ...]
+    """Those that are known only now: what it waits for, and whether it is held."""
+
+    @property
+    def replicas(self) -> int:
+        return 1 if self.piece.unit is None else self.piece.unit.replicas
+
+    @property
+    def at_once(self) -> int | None:
+        return None if self.piece.unit is None else self.piece.unit.policies.parallelism
+
+    @property
+    def urgency(self) -> str:
+        """What it has when it is not held."""
+        given = [word.partition("=")[2] for word in self.options if word.startswith("--urgency=")]
+        return given[-1] if given else _USUAL
+
+    def words(self, element: object = None, more: Sequence[str] = ()) -> list[str]:
+        """The command that submits it, or one element of it.
+
+        A script that runs nothing beside itself is a plain job: an instance of its own would only cost time.
+        """
+        name = title(self.job_name, self.piece.name, self.job, element, self.replicas)
+        named = [] if element is None else [f"--job-name={name}"]
+        rest = [self.script, *([] if element is None else [str(element)])]
+        if is_alone(self.piece):
+            return ["flux", "submit", *self.options, *self.more, *named, *more, *rest]
+        return ["flux", "batch", *self.more, *named, *more, *rest]
+
+
+def order_for(
+    piece: Piece, folder: Folder, ids: Mapping[str, str], *, held: bool, begun: str = AFTER["begun"]
+) -> Order:
+    script = folder.script(piece.name)
+    return Order(
+        piece=piece,
+        job=folder.path.name,
+        job_name=folder.about().name,
+        script=str(script),
+        options=tuple(read_directives(script.read_text())),
+        more=(*dependency(piece, ids, begun), *([_HELD] if held else [])),
+    )
+
+
+class Submitter:
+    """Submits orders; `known` lists what Flux has."""
+
+    def __init__(
+        self,
+        commands: Commands,
+        known: Callable[[], list[FluxJob]],
+        environment: Mapping[str, str] | None,
+        patience: float = _AMBIGUOUS,
+    ) -> None:
+        self._commands = commands
+        self._known = known
+        self._environment = environment
+        self._patience = patience
+
+    def submit(self, order: Order) -> str:
+        """The ids of all its jobs, each with the urgency it is to have: f1@16,f2@16."""
+        ids = [self._one(order, None, ())] if order.replicas == 1 else self._many(order)
+        return ",".join(f"{id_}@{order.urgency}" for id_ in ids)
+
+    def _many(self, order: Order) -> list[str]:
+        """A job for each replica: there are no arrays. Where none waits for another, one command does it."""
+        there = self._elements(order)
+        if not there and order.at_once is None and _can_be_repeated(order):
+            there = self._repeated(order)
+        for element in range(order.replicas):
+            if element not in there:
+                there[element] = self._one(order, element, _turn(order, element, there))
+        return [there[element] for element in range(order.replicas)]
+
+    def _repeated(self, order: Order) -> dict[int, str]:
+        words = order.words("{cc}", [f"--cc=0-{order.replicas - 1}"])
+        said = self._commands.once(*words, environment=self._environment)
+        ids = said.out.split()
+        if said.code == 0 and len(ids) == order.replicas:
+            return dict(enumerate(ids))
+        if said.code != 0 and not ids and not self._commands.is_transient(said):
+            raise Failed(said, "flux")
+        return self._elements(order)
+
+    def _one(self, order: Order, element: int | None, more: Sequence[str]) -> str:
+        """Whatever happens on the way, there is one such job in the end."""
+        words = order.words(element, more)
+        deadline = time.monotonic() + self._patience
+        while True:
+            said = self._commands.once(*words, environment=self._environment)
+            if said.code == 0:
+                return said.out.strip().splitlines()[-1]
+            if not self._commands.is_transient(said):
+                raise Failed(said, "flux")
+            if time.monotonic() > deadline:
+                raise NotThere(f"Flux does not answer: {said.words}", "try again in a while")
+            time.sleep(1.0)
+            # It may have arrived all the same.
+            if (known := self._elements(order).get(element or 0)) is not None:
+                return known
+
+    def _elements(self, order: Order) -> dict[int, str]:
+        return dict(_of_piece(self._known(), order))
+
+
+def _of_piece(jobs: Sequence[FluxJob], order: Order) -> Iterator[tuple[int, str]]:
+    for job in jobs:
+        found = whose(job.name)
+        if found is not None and (found.job, found.piece) == (order.job, order.piece.name):
+            yield found.element or 0, job.jobid
+
+
+def _can_be_repeated(order: Order) -> bool:
+    """Only plain jobs can, and in whose words no braces stand: they would be filled in."""
+    return (
+        is_alone(order.piece)
+        and order.replicas >= _LEAST_TO_REPEAT
+        and not any("{" in re.sub(r"\{\{id\}\}", "", word) for word in order.words())
+    )
+
+
+def _turn(order: Order, element: int, there: Mapping[int, str]) -> list[str]:
+    """With `parallelism: N` each waits for the end of the one N before it.
+
+    So there are never more than N, nobody has to count, and a script that is killed stops nobody else.
+    """
+    if order.at_once is None or element < order.at_once:
+        return []
+    return [f"--dependency={AFTER['any']}:{there[element - order.at_once]}"]

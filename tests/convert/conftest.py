@@ -1,0 +1,5 @@
+"""The laptop that scripts run on."""
+
+from tests.examples.laptop import laptop
+
+__all__ = ["laptop"]
