@@ -40,6 +40,7 @@ from jobman.control.answers import (
 from jobman.control.refusals import Refusal
 from jobman.engines.scripts.commands import Failed, NotThere
 from jobman.engines.scripts.delegate import Delegate
+from jobman.engines.scripts.done import done_of
 from jobman.engines.scripts.folder import Folder
 from jobman.engines.scripts.found import BatchJob, Native, natives_by_job
 from jobman.engines.scripts.graph import Piece, pieces_of
@@ -78,11 +79,15 @@ class BatchClient(Client):
             return self._submit(submission, key or os.urandom(16).hex())
 
     def _submit(self, submission: Submission, key: str) -> Submitted:
+        done: dict[str, tuple[int, ...]] = {}
         if submission.rerun_of is not None:
-            submission = submission_again(submission, self._one(submission.rerun_of).about)
+            earlier = self._one(submission.rerun_of)
+            if submission.failed_only:
+                done = done_of(earlier, in_part=self._manager.picks_replicas)
+            submission = submission_again(submission, earlier.about)
         submitting = Submitting(self._manager, self._registry, self._root, self._owner)
         plans, warnings, settings = submitting.read(submission)
-        prepared = submitting.prepare(submission, plans, settings, key)
+        prepared = submitting.prepare(submission, plans, settings, key, done)
         notes = [note for one in prepared for note in one.notes]
         if submission.dry_run:
             notes.append("nothing was submitted")
@@ -286,7 +291,7 @@ class BatchClient(Client):
         job.folder.mark("released")
         job.folder.mark("suspended", there=False)
         job.folder.tell("released", at=time.time())
-        pieces = pieces_of(job.plan)
+        pieces = _pieces(job)
         if not job.is_whole:
             complete(self._manager, job.folder, pieces)
         for piece in job.folder.names("frozen"):
@@ -310,7 +315,7 @@ class BatchClient(Client):
             if not job.gates[gate]:
                 job.folder.mark(f"gates/{gate}")
                 job.folder.tell("gate-opened", gate, at=time.time())
-                self._let_go(job, pieces_of(job.plan))
+                self._let_go(job, _pieces(job))
 
         return self._act(ref, act)
 
@@ -457,6 +462,11 @@ def _arrived(job: BatchJob) -> set[tuple[str, str]]:
     """The pieces of a job by their ids; nobody may have heard that one of them arrived."""
     unheard = {(native.piece, native.id) for native in job.natives if native.piece not in job.ids}
     return {*job.ids.items(), *unheard}
+
+
+def _pieces(job: BatchJob) -> list[Piece]:
+    """The pieces of a job that were to be submitted."""
+    return pieces_of(job.plan, job.about.done)
 
 
 def _new(one: Prepared, *, held: bool = False) -> Job:

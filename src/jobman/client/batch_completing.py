@@ -50,19 +50,24 @@ def _arrived(manager: Delegate, folder: Folder) -> dict[str, str]:
 def _submit_all(
     manager: Delegate, folder: Folder, pieces: Sequence[Piece], ids: dict[str, str], *, hold: bool
 ) -> None:
-    """One that others wait for may be forgotten, and they be refused for it: it is brought again."""
+    """A manager that dies meanwhile may forget one, and refuse those that wait for it: it is brought again."""
     for _ in range(_TRIES):
+        refused = None
         try:
             for some in _turns(pieces, ids):
                 _submit(manager, folder, some, ids, hold=hold)
-        except Failed:
-            known = _arrived(manager, folder)
-            if ids.keys() <= known.keys():
-                raise
-            ids.clear()
-            ids.update(known)
-        else:
+        except Failed as error:
+            refused = error
+        if not hold and refused is None:
+            # It may be over by now; and nobody waits for it.
             return
+        known = _arrived(manager, folder)
+        if known.keys() >= ids.keys():
+            if refused is not None:
+                raise refused
+            return
+        ids.clear()
+        ids.update(known)
     raise NotThere(f"{manager.title} forgets what it was given", "try again in a while")
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,7 @@ from jobman.control.refusals import Refusal
 from jobman.engines.failpoints import failpoint
 from jobman.engines.scripts.commands import Failed, NotThere
 from jobman.engines.scripts.delegate import Delegate, Script
+from jobman.engines.scripts.done import left_word
 from jobman.engines.scripts.folder import About, Folder
 from jobman.engines.scripts.graph import Piece
 from jobman.engines.scripts.registry import Entry, Registry
@@ -34,7 +35,6 @@ _NOT_HERE = {
     "virtual": ("--virtual", "nodes of a cluster are real; leave it out"),
     "what_if": ("--what-if", "`jobman why` asks when a job will start"),
     "keep_logs": ("--keep-logs", "output is in files of yours already"),
-    "failed_only": ("rerun --failed", "run the whole job once more, without --failed"),
 }
 
 
@@ -75,7 +75,12 @@ class Submitting:
         return plans, warnings, settings
 
     def prepare(
-        self, submission: answers.Submission, plans: Sequence[Plan], settings: Settings, key: str
+        self,
+        submission: answers.Submission,
+        plans: Sequence[Plan],
+        settings: Settings,
+        key: str,
+        done: Mapping[str, tuple[int, ...]] | None = None,
     ) -> list[Prepared]:
         """The scripts of each job. The same key gives the same ids, so that nothing is submitted twice."""
         site = self._manager.site(settings.values)
@@ -88,6 +93,7 @@ class Submitting:
                 site,
                 print_of_it,
                 priority=_priority(plan, settings),
+                done=done,
             )
             for number, plan in enumerate(plans)
         ]
@@ -101,6 +107,7 @@ class Submitting:
         print_of_it: str = "",
         *,
         priority: int = 0,
+        done: Mapping[str, tuple[int, ...]] | None = None,
     ) -> Prepared:
         """One job under this id; raises Refusal where it asks for what cannot be had."""
         manager = self._manager
@@ -119,6 +126,7 @@ class Submitting:
             prologue=site.prologue,
             container=site.container,
             no_container=submission.no_container,
+            done=dict(done or {}),
             earliest=_moment(plan.start.earliest if plan.start else None, now),
             latest=_moment(plan.start.latest if plan.start else None, now),
         )
@@ -138,6 +146,7 @@ class Submitting:
             options=_options(submission),
             notes=notes,
             priority=priority,
+            done={name: list(indexes) for name, indexes in job.done.items()},
             latest=job.latest,
         )
         scripts = tuple(manager.compile(plan, job, site))
@@ -193,7 +202,9 @@ class Submitting:
         folder = Folder(Path(one.job.folder))
         if not folder.has("about.json"):
             scripts = {script.name: script.text for script in one.scripts}
-            folder.make(one.about, scripts, one.environment, held=hold)
+            earlier = str(one.about.options.get("rerun_of", "an earlier job"))
+            word = left_word(one.plan, one.job.done, earlier)
+            folder.make(one.about, scripts, one.environment, held=hold, word=word)
         failpoint("batch.before-register")
         entry = Entry(
             id=one.about.id,

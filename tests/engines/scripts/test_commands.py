@@ -47,7 +47,7 @@ def test_what_may_pass_is_tried_again(tmp_path: Path) -> None:
 
 
 def test_who_does_not_answer_for_long_is_not_there() -> None:
-    with pytest.raises(NotThere, match="Slurm does not answer: .*Unable to contact slurm controller"):
+    with pytest.raises(NotThere, match=r"Slurm does not answer: .*Unable to contact slurm controller"):
         commands(0.0).ask(*complaining("Unable to contact slurm controller (connect failure)"))
 
 

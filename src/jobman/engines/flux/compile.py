@@ -66,7 +66,7 @@ def plain_ids(text: str) -> list[str]:
 
 def compile_plan(plan: Plan, job: Job, site: FluxSite) -> list[Script]:
     """The scripts of a plan, in the order in which they can be submitted."""
-    return [_script(piece, plan, job, site) for piece in pieces_of(plan)]
+    return [_script(piece, plan, job, site) for piece in pieces_of(plan, job.done)]
 
 
 def _script(piece: Piece, plan: Plan, job: Job, site: FluxSite) -> Script:

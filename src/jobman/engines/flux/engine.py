@@ -57,6 +57,7 @@ class Flux:
 
     name = "flux"
     title = "Flux"
+    picks_replicas = False
 
     def __init__(self, environment: Mapping[str, str] | None = None) -> None:
         # Ids in plain letters: others get lost where a locale does not have them.

@@ -67,6 +67,8 @@ class Delegate(Protocol):
 
     name: str
     title: str
+    picks_replicas: bool
+    """Whether some replicas of a task can be submitted without the others."""
 
     def site(self, values: Mapping[str, Any]) -> BatchSite:
         """What the settings say of it."""

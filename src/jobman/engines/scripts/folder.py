@@ -37,8 +37,8 @@ class About(msgspec.Struct, frozen=True, kw_only=True):
     priority: int = 0
     latest: float | None = None
     """The moment by which it must have begun."""
-    done: dict[str, str] = {}
-    """Tasks that an earlier run of the job had done already, and need not be done again."""
+    done: dict[str, list[int]] = {}
+    """Replicas that an earlier run of the job had done already, and need not be run again."""
 
 
 class Folder:
@@ -57,8 +57,12 @@ class Folder:
         environment: Mapping[str, str] | None = None,
         *,
         held: bool = False,
+        word: Mapping[str, str] | None = None,
     ) -> None:
-        """Everything that a job needs before any of it is submitted; it is there when `about` is."""
+        """Everything that a job needs before any of it is submitted; it is there when `about` is.
+
+        `word` is what else is in its folder from the beginning: files by their paths.
+        """
         for name in FOLDERS:
             (self.path / name).mkdir(parents=True, exist_ok=True)
         self.path.chmod(0o700)
@@ -68,6 +72,8 @@ class Folder:
             script.chmod(0o700)
         (self.path / "ids").touch()
         self.mark("held", there=held)
+        for place, text in (word or {}).items():
+            (self.path / place).write_text(text)
         if environment is not None:
             write(self.path / _ENVIRONMENT, msgspec.json.encode(environment).decode())
         write(self.path / _ABOUT, msgspec.json.encode(about).decode())

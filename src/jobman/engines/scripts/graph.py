@@ -28,17 +28,36 @@ class Piece(msgspec.Struct, frozen=True, kw_only=True):
     """Those by which it is held: all must be ready."""
     gates: tuple[str, ...] = ()
     hold: bool = False
+    elements: tuple[int, ...] = ()
+    """The replicas that it runs, where those are not all."""
 
 
-def pieces_of(plan: Plan) -> list[Piece]:
+Done = Mapping[str, Sequence[int]]
+"""Replicas of tasks and groups at the top that need not be run any more, by name."""
+
+
+def pieces_of(plan: Plan, done: Done | None = None) -> list[Piece]:
     """The pieces in an order in which they can be submitted: each after those it waits for."""
     tops = list(plan.children())
     found = {unit.name: _piece(unit, plan, tops) for unit in tops}
+    if done:
+        found = dict(_left(found, done))
     if any(unit.service for unit in tops):
-        work = [unit.name for unit in tops if not unit.service]
+        work = [unit.name for unit in tops if not unit.service and unit.name in found]
         found[CLOSER] = Piece(name=CLOSER, after=tuple(("any", name) for name in work))
     order = TopologicalSorter({name: [other for _, other in piece.after] for name, piece in found.items()})
     return [found[name] for name in _stable(order, list(found))]
+
+
+def _left(pieces: Mapping[str, Piece], done: Done) -> Iterator[tuple[str, Piece]]:
+    """What is still to be done, and waits for nothing that is done."""
+    replicas = {name: piece.unit.replicas for name, piece in pieces.items() if piece.unit is not None}
+    left = {name: sorted(set(range(count)) - set(done.get(name, ()))) for name, count in replicas.items()}
+    for name, piece in pieces.items():
+        if left[name]:
+            after = tuple((when, other) for when, other in piece.after if left[other])
+            elements = tuple(left[name]) if len(left[name]) < replicas[name] else ()
+            yield name, msgspec.structs.replace(piece, after=after, elements=elements)
 
 
 def _stable(order: TopologicalSorter[str], written: list[str]) -> Iterator[str]:

@@ -21,6 +21,8 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     container: tuple[str, ...] = ()
     """Words before the command of a task with an image; `{image}` in them is its name."""
     no_container: bool = False
+    done: dict[str, tuple[int, ...]] = {}
+    """Replicas that an earlier run of the job has done."""
     earliest: float | None = None
     latest: float | None = None
     """The window in which it may start, in seconds since the epoch."""

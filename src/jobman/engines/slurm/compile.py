@@ -49,7 +49,7 @@ def dependency(piece: Piece, ids: Mapping[str, str]) -> list[str]:
 
 def compile_plan(plan: Plan, job: Job, site: SlurmSite) -> list[Script]:
     """The scripts of a plan, in the order in which they can be submitted."""
-    return [_script(piece, plan, job, site) for piece in pieces_of(plan)]
+    return [_script(piece, plan, job, site) for piece in pieces_of(plan, job.done)]
 
 
 def comment(job_id: str, piece: str) -> str:
@@ -107,13 +107,17 @@ def header(piece: Piece, unit: Unit, plan: Plan, job: Job, site: SlurmSite) -> I
     yield from about
     if unit.replicas > 1:
         throttle = unit.policies.parallelism
-        yield f"#SBATCH --array=0-{unit.replicas - 1}{f'%{throttle}' if throttle else ''}"
+        yield f"#SBATCH --array={_elements(piece, unit)}{f'%{throttle}' if throttle else ''}"
     yield from (f"#SBATCH {word}" for word in displaced(generated, given))
     if job.earliest is not None and piece.unit is not None:
         yield f"#SBATCH --begin={datetime.fromtimestamp(job.earliest):%Y-%m-%dT%H:%M:%S}"
     if given:
         yield "# as the document says, in place of what would be here"
         yield from (f"#SBATCH {line}" for line in lines(given))
+
+
+def _elements(piece: Piece, unit: Unit) -> str:
+    return ",".join(map(str, piece.elements)) if piece.elements else f"0-{unit.replicas - 1}"
 
 
 def _about(piece: Piece, job: Job) -> Iterator[str]:

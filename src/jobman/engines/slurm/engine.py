@@ -39,7 +39,9 @@ _TRANSIENT = re.compile(
     re.IGNORECASE,
 )
 _ABSENT = re.compile(r"Could not establish a configuration source|Unable to process configuration file")
-_TOO_LATE = re.compile(r"already (?:completed|completing)|Invalid job id|not pending|Job/step already")
+_TOO_LATE = re.compile(
+    r"already (?:completed|completing|finished)|Invalid job id|not pending|Job/step already"
+)
 _AMBIGUOUS = 90.0
 """Seconds after which a submission that may or may not have arrived is given up."""
 _MANY = 500
@@ -60,6 +62,7 @@ class Slurm:
 
     name = "slurm"
     title = "Slurm"
+    picks_replicas = True
 
     def __init__(self, environment: Mapping[str, str] | None = None) -> None:
         self.commands = Commands("Slurm", is_transient, environment, is_absent=is_absent)

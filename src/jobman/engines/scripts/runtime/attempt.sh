@@ -69,11 +69,15 @@ is_served() { [[ ${IS_SERVICE[$U]:-} && ($STOP == served || (! ${BOX_ABOVE:-} &&
 
 # A number that no attempt had before, also where a node was lost and all of it begins again.
 next_attempt() {
-    local folder=$J/out/$KEY
+    local folder=$J/out/$KEY also=()
     ATTEMPT=1
-    # Mostly it is the first, and a process is saved.
-    if [[ -e $folder ]] || ! mkdir "$folder" "$folder/1" 2>/dev/null; then
-        mkdir -p "$folder"
+    # Mostly it is the first, and one process makes all that it needs.
+    if [[ ! -e $folder ]]; then
+        scratch_of
+        if [[ $kind == task && $DIRECT ]]; then also=("$JOBMAN_SCRATCH"); fi
+        mkdir "$folder" "$folder/1" "${also[@]}" 2>/dev/null
+        [[ -d $folder/1 ]] || mkdir -p "$folder/1"
+    else
         until mkdir "$folder/$ATTEMPT" 2>/dev/null; do ((ATTEMPT++)); done
     fi
     CODE='' REASON='' SIGNAL='' SAYS='' NODES=${NODES:-}
@@ -164,8 +168,11 @@ rest_for() {
 attempt_task() {
     local folder=$J/out/$KEY/$ATTEMPT pid
     PID='' SEEN='' WAS_READY='' PASSED='' FROZEN=''
-    if declare -F "steps_$U" >/dev/null && ! bring_files; then return; fi
-    [[ ! $STOP ]] || return
+    if { declare -F "steps_$U" >/dev/null && ! bring_files; } || [[ $STOP ]]; then
+        scratch_of
+        [[ ! $DIRECT ]] || rmdir "$JOBMAN_SCRATCH" 2>/dev/null
+        return
+    fi
     if [[ $DIRECT ]]; then
         (copy) &
     else

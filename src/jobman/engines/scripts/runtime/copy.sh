@@ -87,8 +87,10 @@ surround() {
         JOBMAN_SCRATCH
     [[ ! ${coordinator:-} ]] || export JOBMAN_COORDINATOR=${coordinator%%@*}
     ! declare -F peers >/dev/null || peers
-    JOBMAN_SCRATCH=${scratch:-${TMPDIR:-/tmp}}/jobman-$JOBMAN_JOB_ID-${KEY//\//+}-$ATTEMPT
+    scratch_of
 }
+
+scratch_of() { JOBMAN_SCRATCH=${scratch:-${TMPDIR:-/tmp}}/jobman-$JOBMAN_JOB_ID-${KEY//\//+}-$ATTEMPT; }
 
 # Where others of the job are that can be reached by now.
 peer() { # TASK VARIABLE REPLICAS PORT=NUMBER...
@@ -125,7 +127,7 @@ enter() {
 make_scratch() {
     local tries=0
     if [[ $DIRECT ]]; then
-        mkdir -p "$JOBMAN_SCRATCH" 2>/dev/null
+        [[ -d $JOBMAN_SCRATCH ]] || mkdir -p "$JOBMAN_SCRATCH" 2>/dev/null
         return
     fi
     until mkdir -p "$JOBMAN_SCRATCH/.copies" 2>/dev/null && { : >"$JOBMAN_SCRATCH/.copies/$RANK"; } 2>/dev/null; do
