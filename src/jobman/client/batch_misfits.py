@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from jobman.control.refusals import Refusal
 from jobman.engines.scripts.commands import Failed, NotThere
 from jobman.engines.scripts.delegate import Delegate
+from jobman.engines.scripts.matching import ELSEWHERE
 from jobman.plan.model import Plan
 from jobman.plan.satisfy import Match
 from jobman.settings.slurm import BatchSite
@@ -36,7 +37,9 @@ def with_reasons(refusal: Refusal, plan: Plan, manager: Delegate, site: BatchSit
 def _words(match: Match) -> Iterator[str]:
     for part in match.alternatives[0].parts:
         if not part.enough:
-            reasons = ", ".join(obstacle.words for obstacle in part.obstacles)
+            # That nodes of other queues are in other queues is no news.
+            own = [each for each in part.obstacles if each.key not in ELSEWHERE]
+            reasons = ", ".join(obstacle.words for obstacle in own or part.obstacles)
             yield (
                 f"{part.wanted}: {reasons}"
                 if reasons

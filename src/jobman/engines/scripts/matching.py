@@ -14,6 +14,8 @@ from jobman.plan.satisfy import AlternativeMatch, Match, Obstacle, PartMatch, sa
 Word = Callable[[str, str], str]
 """What a fact with a value is called there."""
 _STATE, _QUEUE = "state", "queue"
+ELSEWHERE = (_QUEUE,)
+"""What rules nodes out that nobody meant."""
 
 
 def matches(plan: Plan, nodes: Sequence[NodeAt], queue: str | None, word: Word) -> list[Match]:

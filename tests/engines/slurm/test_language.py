@@ -1,0 +1,55 @@
+"""The examples of the language, as its source has them or corrected: all of them run on a real Slurm."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from jobman.control.answers import Submission
+from tests.conformance.slurm import SlurmSite, open_slurm
+from tests.spec.test_seed_blocks import PLANS, SEEDS
+
+pytestmark = [pytest.mark.component("slurm"), pytest.mark.slow]
+SETTINGS = """
+slurm:
+  facts: {io.archspec.cpu.target=zen3: amd64, hardware.gpu.available: amd64}
+"""
+"""What those machines are called that the examples ask for."""
+_OTHERWISE = {
+    "04-group-with-queue.fixed": [("count: 6", "count: 2"), ("count: 3", "count: 1")],
+    "05-slot-indented.fixed": [("count: 5", "count: 4")],
+    "17-service-in-group.fixed": [("sort -c", "sort")],
+    "18-nested-groups.fixed": [("sort\", \"baskets.txt", "seq\", \"3")],
+}
+"""The lab has two nodes with GPUs, and eight cores on each; and the last two sort what is not in order, or gone."""
+_PATIENCE = 180.0
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Iterator[SlurmSite]:
+    with open_slurm(tmp_path) as found:
+        yield found
+
+
+@pytest.mark.parametrize("name", PLANS)
+def test_an_example_of_the_language_runs(name: str, site: SlurmSite, tmp_path: Path) -> None:
+    folder = tmp_path / "work"
+    folder.mkdir()
+    (folder / "catalogue").mkdir()
+    (folder / "catalogue" / "stars.txt").write_text("vega\n")
+    (folder / "lenses.csv").write_text("lens,radius\n")
+    text = (SEEDS / f"{name}.yaml").read_text(encoding="utf-8")
+    for written, otherwise in [("/var/tmp", str(folder)), *_OTHERWISE.get(name, ())]:
+        text = text.replace(written, otherwise)
+    submission = Submission(
+        document=text,
+        file=f"{name}.yaml",
+        settings=SETTINGS,
+        cwd=str(folder),
+        environment=site.environment,
+    )
+    (job,) = site.client.submit(submission).jobs
+    done = site.client.wait(job.id, _PATIENCE)
+    assert done.state == "succeeded", "\n".join(map(str, site.client.events(job.id)))
