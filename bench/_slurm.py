@@ -143,7 +143,7 @@ def _jobs(script: str) -> Iterator[Jobs | None]:
 
 def _ended(conf: Path) -> Path:
     """Where the controller writes down what has ended; reading it costs the controller nothing."""
-    settings = dict(line.split("=", 1) for line in conf.read_text().splitlines())
+    settings = dict(line.split("=", 1) for line in conf.read_text().splitlines() if "=" in line)
     return Path(settings["JobCompLoc"])
 
 

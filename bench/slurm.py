@@ -1,6 +1,6 @@
 """The Slurm engine beside bare sbatch on the same cluster: an array, many single tasks, and a long list.
 
-What runs is `true`, so that the numbers are the cost of running something.
+What runs is /bin/true, so that the numbers are the cost of running something.
 JOBMAN_BENCH_SCALE=0.1 makes everything a tenth as large.
 """
 
@@ -32,7 +32,7 @@ SCALE = float(os.environ.get("JOBMAN_BENCH_SCALE", "1"))
 TASKS, KNOWN, OPEN = (max(10, round(SCALE * size)) for size in (1_000, 10_000, 1_000))
 THREADS = 8
 ROUNDS = 3
-_TASK = "{{name: {name}, command: ['true'], resources: {{type: core, count: 1}}, replicas: {replicas}}}"
+_TASK = "{{name: {name}, command: [/bin/true], resources: {{type: core, count: 1}}, replicas: {replicas}}}"
 _TICKS = os.sysconf("SC_CLK_TCK")
 
 
@@ -51,7 +51,7 @@ def main() -> list[Row]:
     """Ours and theirs take turns; nothing is measured before the cluster is empty."""
     here = state(discover()["slurm"])
     if not here.ready:
-        return [Row("`true` as an array", 0.0, "s", note=here.reason)]
+        return [Row("an array", 0.0, "s", note=here.reason)]
     conf = Path(here.environment["JOBMAN_LAB_SLURM_CONF"])
     arrays = [_turn(conf, [_bare_array, _our_array]) for _ in range(ROUNDS)]
     singles = [_turn(conf, [_bare_singles, _our_singles]) for _ in range(ROUNDS)]
@@ -111,13 +111,14 @@ def _busy() -> float:
 
 def _bare_array(conf: Path, folder: Path, name: str) -> None:
     script = folder / "array.sh"
-    script.write_text(f"#!/bin/bash\n#SBATCH --array=0-{TASKS - 1}\n#SBATCH --output={folder}/%a.out\ntrue\n")
+    options = f"#SBATCH --array=0-{TASKS - 1}\n#SBATCH --output={folder}/%a.out"
+    script.write_text(f"#!/bin/bash\n{options}\n/bin/true\n")
     _sbatch(conf, name, script)
 
 
 def _bare_singles(conf: Path, folder: Path, name: str) -> None:
     script = folder / "single.sh"
-    script.write_text(f"#!/bin/bash\n#SBATCH --output={folder}/%j.out\ntrue\n")
+    script.write_text(f"#!/bin/bash\n#SBATCH --output={folder}/%j.out\n/bin/true\n")
     with ThreadPoolExecutor(THREADS) as pool:
         list(pool.map(lambda _: _sbatch(conf, name, script), range(TASKS)))
 

@@ -6,7 +6,6 @@ import os
 import shutil
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -15,10 +14,10 @@ import msgspec
 
 from jobman.client import batch_answers as tell
 from jobman.client.batch_completing import complete, is_held
+from jobman.client.batch_failures import as_failures, patient
 from jobman.client.batch_logs import Outputs
-from jobman.client.batch_submission import Prepared, Submitting, refusal_of, submission_again
+from jobman.client.batch_submission import Prepared, Submitting, submission_again
 from jobman.client.client import Client, Filters
-from jobman.client.failures import Refused, Unreachable
 from jobman.client.filters import tests, words
 from jobman.client.no_link import NoLink, not_here
 from jobman.control.admission import plain
@@ -38,7 +37,6 @@ from jobman.control.answers import (
     Why,
 )
 from jobman.control.refusals import Refusal
-from jobman.engines.scripts.commands import Failed, NotThere
 from jobman.engines.scripts.delegate import Delegate
 from jobman.engines.scripts.done import done_of
 from jobman.engines.scripts.folder import Folder
@@ -50,8 +48,6 @@ from jobman.plan.model import PlanError
 _LIST = "jobman list shows those there are."
 _PAUSE = 0.3
 _FREEZING = 5.0
-_AWAY = 600.0
-"""Seconds after which a manager that does not answer is no longer waited for."""
 _ASK_EVERY = 5.0
 """Seconds between questions to the manager while something is followed; files are looked at more often."""
 
@@ -75,7 +71,7 @@ class BatchClient(Client):
     def submit(self, submission: Submission, *, key: str | None = None, driven: bool = False) -> Submitted:
         """Submit all jobs of a document, or none. The same key submits them once."""
         del driven
-        with _as_failures():
+        with as_failures():
             return self._submit(submission, key or os.urandom(16).hex())
 
     def _submit(self, submission: Submission, key: str) -> Submitted:
@@ -113,13 +109,14 @@ class BatchClient(Client):
         checks = list(tests(filters))
         if filters.get("queue") is not None:
             checks.append(lambda job: getattr(job, "queue", None) == filters["queue"])
-        with _as_failures():
+        with as_failures():
             return [job for job in self._glances() if all(check(job) for check in checks)]
 
     def _glances(self) -> list[Job]:
         """Every job, with one question to the manager for all that are not over."""
         entries = self._registry.all()
         open_ = [entry for entry in entries if entry.glance is None]
+        whole = {entry.id for entry in open_ if _is_whole(entry)}
         natives = self._natives(open_)
         closed: list[tuple[str, str]] = []
         found = []
@@ -127,7 +124,7 @@ class BatchClient(Client):
             if entry.glance is not None:
                 found.append(msgspec.json.decode(entry.glance, type=Job))
                 continue
-            job = self._job(entry, natives.get(entry.id, []))
+            job = self._job(entry, natives.get(entry.id, []), whole=entry.id in whole)
             if job is None:
                 continue
             glance = tell.job_answer(job)
@@ -154,7 +151,8 @@ class BatchClient(Client):
             found.setdefault(job, []).append(known)
         return found
 
-    def _job(self, entry: Entry, natives: Sequence[Native]) -> BatchJob | None:
+    def _job(self, entry: Entry, natives: Sequence[Native], *, whole: bool) -> BatchJob | None:
+        """The job of an entry. Was it whole when the manager was asked? Since then more may be there."""
         folder = Folder(Path(entry.folder))
         try:
             about = folder.about()
@@ -163,6 +161,7 @@ class BatchClient(Client):
             self._registry.remove([entry.id])
             return None
         job = BatchJob(folder, about, natives)
+        job.is_whole = whole
         if job.is_late and not folder.has("failed"):
             # Nobody else sees that its window is over: whoever looks gives it up.
             folder.mark("cancelled")
@@ -189,7 +188,7 @@ class BatchClient(Client):
         )
 
     def why(self, ref: str) -> Why:
-        with _as_failures():
+        with as_failures():
             job = self._one(ref)
             return tell.why_answer(job, [] if job.is_over else self._manager.why(job))
 
@@ -226,7 +225,7 @@ class BatchClient(Client):
 
     def delete(self, ref: str, *, force: bool = False) -> Job:
         """Delete a job that is over, or any with `force`, with everything of it."""
-        with _as_failures():
+        with as_failures():
             job = self._one(ref)
             if not job.is_over:
                 if not force:
@@ -343,7 +342,7 @@ class BatchClient(Client):
         return self._act(ref, act)
 
     def _act(self, ref: str, act: Callable[[BatchJob], Any]) -> Job:
-        with _as_failures():
+        with as_failures():
             job = self._one(ref)
             if job.is_over:
                 raise Refusal("wrong-state", f"the job {job.id} is over")
@@ -371,28 +370,17 @@ class BatchClient(Client):
 
     def _looking(self, job: BatchJob) -> Iterator[BatchJob]:
         """The job again and again, until it is over: its files often, its manager now and then."""
-        asked, natives = time.monotonic(), job.natives
+        id_, asked, natives = job.id, time.monotonic(), job.natives
         while not job.is_over:
             time.sleep(_PAUSE)
             if time.monotonic() - asked > _ASK_EVERY:
-                natives = self._asked_again(job, natives, asked)
+                natives = patient(lambda: natives_by_job(self._manager.queue()).get(id_, []))
                 asked = time.monotonic()
             job = BatchJob(job.folder, job.about, natives)
             if job.is_over:
                 # What the manager says may be older than what the scripts wrote.
-                job = self._found(job.id)
+                job = patient(lambda: self._one(id_))
             yield job
-
-    def _asked_again(self, job: BatchJob, natives: Sequence[Native], asked: float) -> Sequence[Native]:
-        """What the manager says now; while it does not answer, and not for too long, what it said last."""
-        while True:
-            try:
-                with _as_failures():
-                    return natives_by_job(self._manager.queue()).get(job.id, [])
-            except Unreachable:
-                if time.monotonic() - asked > _AWAY or job.is_over:
-                    raise
-                job = BatchJob(job.folder, job.about, natives)
 
     def events(
         self, ref: str | None = None, *, follow: bool = False, after: int | None = None
@@ -422,17 +410,17 @@ class BatchClient(Client):
     # -- cluster ---------------------------------------------------------------------------------------------
 
     def nodes(self) -> list[Node]:
-        with _as_failures():
+        with as_failures():
             return [tell.node_answer(node) for node in self._manager.nodes()]
 
     def queue(self) -> list[QueueRow]:
-        with _as_failures():
+        with as_failures():
             return [tell.row_answer(row) for row in self._manager.queues()]
 
     # -- finding ---------------------------------------------------------------------------------------------
 
     def _found(self, ref: str) -> BatchJob:
-        with _as_failures():
+        with as_failures():
             return self._one(ref)
 
     def _one(self, ref: str) -> BatchJob:
@@ -445,8 +433,9 @@ class BatchClient(Client):
             meant = ", ".join(f"{entry.id} ({entry.name})" for entry in found)
             raise Refusal("ambiguous", f"{ref!r} may mean several jobs.", f"Say more of the id: {meant}.")
         entry = found[0]
+        whole = _is_whole(entry)
         natives = {} if entry.glance is not None else self._natives([entry])
-        job = self._job(entry, natives.get(entry.id, []))
+        job = self._job(entry, natives.get(entry.id, []), whole=whole)
         if job is None:
             raise Refusal("no-such-job", f"The folder of the job {entry.id} is gone.", _LIST)
         try:
@@ -456,6 +445,10 @@ class BatchClient(Client):
                 "cannot", f"the job {job.id} cannot be read: {error}", "it may be of another version"
             ) from error
         return job
+
+
+def _is_whole(entry: Entry) -> bool:
+    return Folder(Path(entry.folder)).has("submitted")
 
 
 def _arrived(job: BatchJob) -> set[tuple[str, str]]:
@@ -483,17 +476,3 @@ def _new(one: Prepared, *, held: bool = False) -> Job:
         submitted_at=one.about.submitted_at,
         counts={"waiting": sum(unit.replicas for unit in tasks)},
     )
-
-
-@contextmanager
-def _as_failures() -> Iterator[None]:
-    """What goes wrong, as a service would tell it."""
-    try:
-        yield
-    except Refusal as error:
-        raise Refused(error.status, error.failure()) from error
-    except NotThere as error:
-        raise Unreachable(f"{error}.", error.advice) from error
-    except Failed as error:
-        refusal = refusal_of(error)
-        raise Refused(refusal.status, refusal.failure()) from error

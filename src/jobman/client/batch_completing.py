@@ -50,7 +50,7 @@ def _arrived(manager: Delegate, folder: Folder) -> dict[str, str]:
 def _submit_all(
     manager: Delegate, folder: Folder, pieces: Sequence[Piece], ids: dict[str, str], *, hold: bool
 ) -> None:
-    """A manager that dies meanwhile may forget one, and refuse those that wait for it: it is brought again."""
+    """A manager that dies may forget one, and refuse those that wait for it: it is brought again."""
     for _ in range(_TRIES):
         refused = None
         try:

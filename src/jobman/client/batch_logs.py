@@ -146,8 +146,11 @@ def _node_of(path: Path, nodes: tuple[str, ...]) -> str:
 
 
 def _start_of(path: Path, stream: str) -> int:
-    """Where the output of this copy begins in a file that the document names."""
-    return _sizes(path, ".began", 3).get(stream, 0)
+    """Where output begins in a file that the document names: that of the first of those who share it."""
+    if not path.is_symlink():
+        return 0
+    starts = [_sizes(each, ".began", 3).get(stream, 0) for each in path.parent.glob(f"*{path.suffix}")]
+    return min(starts, default=0)
 
 
 def _sizes(path: Path, suffix: str, field: int) -> dict[str, int]:

@@ -1,4 +1,4 @@
-"""A stand-in for `flux`: it writes down how it was called, and answers as Flux does to those who submit and look."""
+"""A stand-in for `flux`: it writes down how it is called, and answers as Flux does who submits or looks."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-_PROGRAM = r'''#!/usr/bin/env python3
+_PROGRAM = r"""#!/usr/bin/env python3
 import json, os, re, sys
 from pathlib import Path
 
@@ -45,15 +45,22 @@ def add(name):
 
 if words[:1] == ["--version"]:
     print("commands: 0.88.0")
-elif "--dry-run" in words:
+elif "--dry-run" in words or words[:2] == ["config", "get"]:
     print("{}")
 elif words[0] == "python":
-    print("\n".join("" for _ in sys.stdin))
+    lines = sys.stdin.read().splitlines()
+    pairs = [line for line in lines if len(line.split()) == 2]
+    wanted = dict(line.split() for line in pairs)
+    with (here / "urgencies").open("a") as place:
+        place.write("".join(f"{line}\n" for line in pairs))
+    for job in jobs:
+        job["urgency"] = int(wanted.get(job["jobid"], job["urgency"]))
+    print("\n" * (len(lines) - len(wanted)), end="")
 elif words[0] in ("submit", "batch"):
     script = next(word for word in words if word.endswith(".sh"))
     if value("cc"):
-        for number in range(int(value("cc").partition("-")[2]) + 1):
-            add(value("job-name").replace("{cc}", str(number)))
+        for number in value("cc").split(","):
+            add(value("job-name").replace("{cc}", number))
     else:
         add(value("job-name") or directives(script))
 elif words[0] == "jobs":
@@ -62,14 +69,10 @@ elif words[0] == "cancel":
     for job in jobs:
         if job["jobid"] in words:
             job.update(state="INACTIVE", result="CANCELED", t_inactive=1.0)
-elif words[:2] == ["job", "urgency"]:
-    for job in jobs:
-        if job["jobid"] == words[2]:
-            job["urgency"] = 16 if words[3] == "default" else int(words[3])
 listed.write_text(json.dumps(jobs))
 if kind == "arrived":
     sys.exit(text)
-'''
+"""
 
 
 class StandIn:
@@ -100,6 +103,12 @@ class StandIn:
         """The calls that began so, but for questions."""
         found = [call for call in self.calls if call[: len(words)] == list(words)]
         return [call for call in found if "--dry-run" not in call]
+
+    @property
+    def urgencies(self) -> list[str]:
+        """What was held or released, in order: a job and its urgency."""
+        place = self.folder / "urgencies"
+        return place.read_text().splitlines() if place.exists() else []
 
     @property
     def jobs(self) -> list[dict[str, Any]]:

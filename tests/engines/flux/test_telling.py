@@ -8,15 +8,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from jobman.engines.flux.config import read_config
 from jobman.engines.flux.facts import constraint
 from jobman.engines.flux.names import Whose, title, whose
 from jobman.engines.flux.nodes import read_drained, read_nodes
 from jobman.engines.flux.queue import natives, read_jobs, read_rows
+from jobman.engines.flux.urgencies import asked_for
+from jobman.engines.scripts.delegate import NodeAt
 
 NAMES = st.from_regex(r"[A-Za-z0-9][A-Za-z0-9._-]{0,20}", fullmatch=True)
 
 
-@given(st.text(min_size=1).filter(lambda text: "\n" not in text), NAMES, NAMES, st.none() | st.integers(0, 99))
+@given(
+    st.text(min_size=1).filter(lambda text: "\n" not in text), NAMES, NAMES, st.none() | st.integers(0, 99)
+)
 def test_a_name_says_whose_a_job_is(job_name: str, piece: str, job: str, element: int | None):
     all_ = 1 if element is None else 100
     if len(job_name.splitlines()) > 1:
@@ -60,7 +65,11 @@ def told(**values: object) -> list[tuple[str, str, str]]:
             ("over", "", "node-lost"),
         ),
         (
-            {"state": "INACTIVE", "result": "FAILED", "exception": {"type": "alloc", "note": "unsatisfiable"}},
+            {
+                "state": "INACTIVE",
+                "result": "FAILED",
+                "exception": {"type": "alloc", "note": "unsatisfiable"},
+            },
             ("over", "", "launch-failed"),
         ),
     ],
@@ -119,3 +128,26 @@ def test_facts_are_properties_and_a_no_is_the_lack_of_one():
     names = {"hardware.gpu.available": "gpu", "disk=fast": "ssd"}
     asked = {"hardware.gpu.available": "no", "disk": "fast", "net.ib": "yes", "arch": "arm64"}
     assert constraint(asked, names) == "^gpu&ssd&ib&arm64"
+
+
+CONFIG = {
+    "policy": {"jobspec": {"defaults": {"system": {"queue": "main"}}}},
+    "queues": {"main": {"requires": ["main"]}, "all": {}},
+}
+
+
+def test_queues_have_the_nodes_with_their_properties():
+    config = read_config(json.dumps(CONFIG))
+    assert config.requires(None) == config.requires("main") == ("main",)
+    assert config.requires("all") == config.requires("unknown") == ()
+    node = NodeAt(name="n1", facts=("main", "ssd"))
+    assert config.with_queues(node).partitions == ("main", "all")
+    assert config.with_queues(NodeAt(name="n2")).partitions == ("all",)
+
+
+def test_an_instance_without_queues_has_none_by_default():
+    assert read_config("{}").default_queue is None
+
+
+def test_a_release_gives_back_the_urgency_that_was_asked_for():
+    assert asked_for(["f1,f2", "f3@24"]) == [("f1", 16), ("f2", 16), ("f3", 24)]

@@ -29,11 +29,10 @@ def client(flux: StandIn, tmp_path: Path) -> BatchClient:
     )
 
 
-def submit(client: BatchClient, tasks: str, settings: str = "", **options: str) -> Job:
+def submit(client: BatchClient, tasks: str, settings: str = "") -> Job:
     document = f"version: 1\nname: demo\ntasks:\n{dedent(tasks)}"
-    (job,) = client.submit(
-        Submission(document=document, file="demo.yaml", settings=TEXT + settings, cwd="/work"), **options
-    ).jobs
+    submission = Submission(document=document, file="demo.yaml", settings=TEXT + settings, cwd="/work")
+    (job,) = client.submit(submission).jobs
     return job
 
 
@@ -60,13 +59,13 @@ def test_of_a_graph_all_is_held_until_the_last_of_it_is_there(client, flux):
     assert "--urgency=0" in first
     assert "--urgency=0" in second
     assert "--dependency=afterok:f1" in second
-    assert flux.called("job", "urgency") == [["job", "urgency", "f1", "16"], ["job", "urgency", "f2", "16"]]
+    assert flux.urgencies == ["f1 16", "f2 16"]
 
 
 def test_replicas_are_jobs_that_one_command_submits(client, flux):
     job = submit(client, "- {name: a, command: x, replicas: 3}\n- {name: b, depends_on: [a], command: y}")
     repeated, last = flux.called("submit")
-    assert "--cc=0-2" in repeated
+    assert "--cc=0,1,2" in repeated
     assert [each["name"] for each in flux.jobs][:3] == [f"demo/a[{n}/3] jobman:{job.id}" for n in range(3)]
     assert [word for word in last if word.startswith("--dep")] == [
         f"--dependency=afterok:f{n}" for n in (1, 2, 3)
@@ -85,7 +84,7 @@ def test_a_priority_is_an_urgency_also_after_a_release(client, flux):
     (call,) = flux.called("submit")
     assert [word for word in call if word.startswith("--urgency")] == ["--urgency=24", "--urgency=0"]
     client.release("demo")
-    assert flux.called("job", "urgency") == [["job", "urgency", "f1", "24"]]
+    assert flux.urgencies == ["f1 24"]
 
 
 def test_a_priority_that_the_settings_do_not_know_is_refused(client, flux):

@@ -502,12 +502,14 @@ def test_what_never_ran_is_launched(house):
     assert house.out(order) == "ran\n"
 
 
-def forget_start(house: House, order: base.Order, copy: int) -> None:
+def forget_start(house: House, order: base.Order, copy: int, launcher: int) -> None:
     """As if the service had died before it launched this copy."""
     folder = house.attempt_folder(order)
     pid = json.loads((folder / f"{copy}.started").read_text().splitlines()[0])["pid"]
     os.kill(pid, signal.SIGKILL)
     wait_for_file(folder / f"{copy}.exit")
+    # A launcher that has not noticed its end yet would wait for it for ever.
+    os.kill(launcher, signal.SIGKILL)
     for name in ("started", "exit"):
         (folder / f"{copy}.{name}").unlink()
 
@@ -518,8 +520,9 @@ def test_of_a_task_that_was_half_launched_the_rest_is_launched(house):
     house.launch(order)
     ran = house.work / "ran"
     eventually(lambda: ran.exists() and sorted(ran.read_text().split()) == ["0", "1"])
+    launcher = house.launcher_pid()
     house.wait(house.engine.close())
-    forget_start(house, order, 1)
+    forget_start(house, order, 1, launcher)
     house.open()
     house.recover(order)
     house.running(order)
@@ -532,8 +535,9 @@ def test_what_was_half_launched_and_cannot_be_launched_as_a_whole_is_ended(house
     order = house.shell("exec sleep 600", slots=2, grace=5.0, secrets=(Secret(name="token"),))
     house.launch(order)
     house.running(order)
+    launcher = house.launcher_pid()
     house.wait(house.engine.close())
-    forget_start(house, order, 1)
+    forget_start(house, order, 1, launcher)
     (house.home / "secrets/token/value").unlink()
     (house.home / "secrets/token").rmdir()
     house.open()

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from jobman.engines.scripts.graph import CLOSER, Piece, is_plain, pieces_of
 from jobman.plan.model import Plan
+from jobman.spec.problems import SpecError
 from tests.engines.scripts.running import ONE, plan_of
 
 WHENS = ("success", "failure", "any", "started", "ready")
@@ -90,6 +92,17 @@ def test_where_policies_decide_the_outcome_the_script_looks_at_it() -> None:
     plan = plan_of(tasks)
     assert not is_plain(plan.units[0])
     assert after(f"{tasks}- {{name: b, command: ['true'], depends_on: a, {ONE}}}", "b") == (("any", "a"),)
+
+
+def test_no_task_can_be_taken_for_who_ends_the_services() -> None:
+    name = CLOSER.lstrip("_")
+    tasks = (
+        f"- {{name: s, service: true, command: ['true'], {ONE}}}\n"
+        f"- {{name: {name}, command: ['true'], {ONE}}}"
+    )
+    assert [piece.name for piece in pieces_of(plan_of(tasks))] == ["s", name, CLOSER]
+    with pytest.raises(SpecError):
+        plan_of(tasks.replace(name, CLOSER))
 
 
 def test_cleanup_waits_for_all_that_is_not() -> None:

@@ -33,6 +33,7 @@ class Ground:
     def __init__(self, variant: str, conf: Path, folder: Path) -> None:
         self.variant = variant
         self.folder = folder
+        self.key = folder.name
         self.environment = {**os.environ, "SLURM_CONF": str(conf)}
         self.jobs: list[JobHandle] = []
         self.client = self.new_client()

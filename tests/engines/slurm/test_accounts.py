@@ -25,7 +25,8 @@ def test_how_a_forgotten_job_ended_is_in_the_accounts(ground: Ground) -> None:
         - {name: work, command: [sh, -c, "echo began >>ledger; sleep 1000"]}
         - {name: many, replicas: 2, command: [sh, -c, "sleep $((JOBMAN_REPLICA * 1000))"]}
     """)
-    job.until("work.0 started", "many.1 started")
+    job.until("work.0 started")
+    job.until("many.1 started")
     for piece in ("work", "many"):
         ground.slurm("scancel", "--batch", "--signal=KILL", ground.id_of(job, piece))
     eventually(lambda: not ground.natives("PENDING", "RUNNING", "COMPLETING"), "their end")

@@ -21,7 +21,18 @@ from tests.engines.scripts.running import ONE
 pytestmark = [pytest.mark.component("slurm"), pytest.mark.slow]
 EXAMPLES = Path(__file__).parents[3] / "examples"
 PATIENCE = 90.0
-SAME = ("dependencies", "replicas", "matrix", "group", "staging", "success", "retries")
+SAME = (
+    "hello",
+    "dependencies",
+    "replicas",
+    "matrix",
+    "group",
+    "staging",
+    "success",
+    "retries",
+    "lifecycle",
+    "parameters",
+)
 HEAD = "version: 1\nname: job\ntasks:\n"
 
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from tests.conformance.handle import JobHandle
-from tests.engines.slurm.ground import Ground, a_slurm, eventually, on_a_real_slurm
+from tests.engines.slurm.ground import PATIENCE, Ground, a_slurm, eventually, on_a_real_slurm
 
 pytestmark = on_a_real_slurm
 
@@ -35,11 +36,13 @@ def running(ground: Ground, task: str, command: str, node: str = "n1", more: str
 def test_a_controller_that_dies_under_a_run_is_not_noticed_by_who_waits(ground: Ground) -> None:
     job = running(ground, "work", f"echo began >>ledger; {WAIT}; echo went on >>ledger")
     ground.save()
-    ground.lab("ctld", "stop")
-    ground.let_go()
-    eventually(lambda: ground.ran() == ["began", "went on"], "the end of what runs on its node all the while")
-    ground.lab("ctld", "start")
-    assert job.wait().state == "succeeded"
+    with ThreadPoolExecutor(1) as pool:
+        waiting = pool.submit(ground.client.wait, job.id)
+        ground.lab("ctld", "stop")
+        ground.let_go()
+        eventually(lambda: ground.ran() == ["began", "went on"], "the end of what runs all the while")
+        ground.lab("ctld", "start")
+        assert waiting.result(PATIENCE).state == "succeeded"
     assert ground.ran() == ["began", "went on"]
 
 

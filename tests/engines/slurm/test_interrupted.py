@@ -47,14 +47,14 @@ def ground(tmp_path: Path) -> Iterator[Ground]:
         yield made
 
 
-def submitter(ground: Ground, key: str, document: str = GRAPH, **variables: str) -> subprocess.Popen[bytes]:
+def submitter(ground: Ground, document: str = GRAPH, **variables: str) -> subprocess.Popen[bytes]:
     """Another process that submits a document."""
     (ground.folder / "document").write_text(document)
-    return python(ground, "tests.engines.slurm.submitting", str(ground.folder), key, **variables)
+    return python(ground, "tests.engines.slurm.submitting", str(ground.folder), ground.key, **variables)
 
 
 def killed(ground: Ground, point: str, document: str = GRAPH) -> None:
-    process = submitter(ground, "key", document, **{VARIABLE: point})
+    process = submitter(ground, document, **{VARIABLE: point})
     assert process.wait(60) == -signal.SIGKILL
 
 
@@ -67,7 +67,7 @@ def test_a_submission_that_was_killed_anywhere_is_completed_by_the_same_key(grou
         killed(each, point)
     assert [each.said() for each in grounds[1:]] == [HALF] * (len(POINTS) - 1)
     assert [each.ran() for each in grounds[:-1]] == [[]] * (len(POINTS) - 1)
-    jobs = [each.submit(GRAPH, key="key") for each in grounds]
+    jobs = [each.submit(GRAPH, key=each.key) for each in grounds]
     for each, job in zip(grounds, jobs, strict=True):
         assert (job.wait().state, each.ran()) == ("succeeded", NAMES)
     assert ground.natives() == sorted(PIECES * len(POINTS))
@@ -76,12 +76,12 @@ def test_a_submission_that_was_killed_anywhere_is_completed_by_the_same_key(grou
 def test_a_submission_that_is_killed_at_any_moment_is_completed_by_the_same_key(ground: Ground) -> None:
     grounds = [ground.beside(str(number)) for number in range(8)]
     for each in grounds:
-        process = submitter(each, "key")
+        process = submitter(each)
         with suppress(subprocess.TimeoutExpired):
             process.wait(random.uniform(0.2, 1.2))
         process.kill()
         process.wait()
-    jobs = [each.submit(GRAPH, key="key") for each in grounds]
+    jobs = [each.submit(GRAPH, key=each.key) for each in grounds]
     for each, job in zip(grounds, jobs, strict=True):
         assert (job.wait().state, each.ran()) == ("succeeded", NAMES)
     assert ground.natives() == sorted(PIECES * len(grounds))
@@ -115,12 +115,12 @@ def test_a_single_task_that_ran_though_nobody_heard_of_it_does_not_run_again(gro
     killed(ground, "batch.after-submit=kill@1", SINGLE)
     eventually(lambda: ground.ran() == ["first"], "that it runs")
     ground.forget_finished()
-    job = ground.submit(SINGLE, key="key")
+    job = ground.submit(SINGLE, key=ground.key)
     assert (job.wait().state, ground.ran()) == ("succeeded", ["first"])
 
 
 def test_two_who_submit_the_same_at_once_submit_it_once(ground: Ground) -> None:
-    both = [submitter(ground, "key"), submitter(ground, "key")]
+    both = [submitter(ground), submitter(ground)]
     assert [process.wait(60) for process in both] == [0, 0]
     (job,) = ground.client.jobs()
     assert ground.handle(job.id).wait().state == "succeeded"
@@ -226,7 +226,7 @@ def test_a_controller_that_stays_away_leaves_word_of_the_half_that_is_there(
     """,
     )
     with pytest.raises(Unreachable) as told:
-        ground.submit(GRAPH, key="key")
+        ground.submit(GRAPH, key=ground.key)
     ground.lab("ctld", "start")
     (job,) = ground.client.jobs()
     assert f"`jobman release {job.id}` completes the submission" in told.value.advice

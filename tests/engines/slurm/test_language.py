@@ -21,7 +21,7 @@ _OTHERWISE = {
     "04-group-with-queue.fixed": [("count: 6", "count: 2"), ("count: 3", "count: 1")],
     "05-slot-indented.fixed": [("count: 5", "count: 4")],
     "17-service-in-group.fixed": [("sort -c", "sort")],
-    "18-nested-groups.fixed": [("sort\", \"baskets.txt", "seq\", \"3")],
+    "18-nested-groups.fixed": [('sort", "baskets.txt', 'seq", "3')],
 }
 """The lab has two nodes with GPUs, and eight cores on each; and the last two sort what is not in order, or gone."""
 _PATIENCE = 180.0

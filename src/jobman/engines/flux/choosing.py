@@ -26,14 +26,15 @@ for line in sys.stdin:
 """Asks its scheduler; one that does not know the question has nothing against anybody."""
 
 
-def choose(plan: Plan, site: FluxSite, ask: Ask) -> tuple[Plan, list[str]]:
+def choose(plan: Plan, site: FluxSite, ask: Ask, within: Sequence[str] = ()) -> tuple[Plan, list[str]]:
     """The plan with one alternative for each unit, and what was chosen, in words.
 
-    Flux takes what it can never run, and fails it later: so it is asked before. Raises Failed.
+    Flux takes what it can never run, and fails it later: so it is asked before. `within` are the properties
+    of the nodes of its queue, of which the question knows nothing. Raises Failed.
     """
     tops = list(plan.children())
     requests = [
-        (unit, number, needs(only(unit, number), site))
+        (unit, number, _limited(needs(only(unit, number), site), within))
         for unit in tops
         for number in range(max(1, len(unit.alternatives)))
     ]
@@ -42,6 +43,13 @@ def choose(plan: Plan, site: FluxSite, ask: Ask) -> tuple[Plan, list[str]]:
     if all(len(unit.alternatives) <= 1 for unit in plan.units):
         return plan, []
     return settled(plan, chosen), [_note(unit, chosen[unit.id]) for unit in tops if chosen[unit.id]]
+
+
+def _limited(words: list[str], within: Sequence[str]) -> list[str]:
+    mark = "--requires="
+    asked = [word.removeprefix(mark) for word in words if word.startswith(mark)]
+    rest = [word for word in words if not word.startswith(mark)]
+    return [*rest, f"{mark}{'&'.join((*asked, *within))}"] if asked or within else rest
 
 
 def _leftmost(unit: Unit, against: dict[tuple[str, int], str]) -> int:

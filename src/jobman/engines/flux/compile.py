@@ -60,7 +60,7 @@ def dependency(piece: Piece, ids: Mapping[str, str], begun: str = AFTER["begun"]
 
 
 def plain_ids(text: str) -> list[str]:
-    """The ids of a piece, without the urgency that each is to have: `f1@16,f2@16`."""
+    """The ids of a piece, without the urgency that each is to have: `f1,f2`, or `f1@24,f2@24`."""
     return [each.partition("@")[0] for each in text.split(",") if each]
 
 
@@ -71,7 +71,7 @@ def compile_plan(plan: Plan, job: Job, site: FluxSite) -> list[Script]:
 
 def _script(piece: Piece, plan: Plan, job: Job, site: FluxSite) -> Script:
     if piece.unit is None:
-        head = list(directives([*_about(piece, job), "-n1", "-t5m", *_queue(plan, site)]))
+        head = list(directives([*_about(piece, job, ""), "-n1", "-t5m", *_queue(plan, site)]))
         return Script(piece=piece, text=program.closing_script(piece, plan, job, head, runtime()))
     head = list(header(piece, piece.unit, plan, job, site))
 
@@ -102,7 +102,9 @@ def header(piece: Piece, unit: Unit, plan: Plan, job: Job, site: FluxSite) -> It
         *_queue(plan, site, unit.policies),
         *([f"--begin-time={_clock(job.earliest)}"] if job.earliest is not None else []),
     ]
-    yield from directives([*_about(piece, job), *displaced(generated, given)])
+    urgency = site.priorities.get(unit.policies.priority or "")
+    about = _about(piece, job, "" if urgency is None else f"@{urgency}")
+    yield from directives([*about, *displaced(generated, given)])
     if given:
         yield "# as the document says, in place of what would be here"
         yield from directives(given)
@@ -118,8 +120,8 @@ def needs(unit: Unit, site: FluxSite) -> list[str]:
     return [*words, *_constraint(unit, site)]
 
 
-def _about(piece: Piece, job: Job) -> Iterator[str]:
-    yield f"--job-name={title(job.name, piece.name, job.id)}"
+def _about(piece: Piece, job: Job, urgency: str) -> Iterator[str]:
+    yield f"--job-name={title(job.name, piece.name, job.id, urgency=urgency)}"
     yield f"--output={job.folder}/flux-{{{{id}}}}.out"
     if job.cwd is not None and "\n" not in job.cwd:
         yield f"--cwd={job.cwd}"
@@ -141,14 +143,18 @@ def _constraint(unit: Unit, site: FluxSite) -> Iterator[str]:
 
 
 def _queue(plan: Plan, site: FluxSite, policies: Policies | None = None) -> Iterator[str]:
-    queue = site.queues.get(plan.queue, plan.queue) if plan.queue else site.queue
-    if queue:
+    if queue := queue_of(plan, site):
         yield f"-q{queue}"
     if bank := plan.account or site.account:
         yield f"-B{bank}"
     priority = policies.priority if policies is not None else None
     if priority in site.priorities:
         yield f"--urgency={site.priorities[priority]}"
+
+
+def queue_of(plan: Plan, site: FluxSite) -> str | None:
+    """Where a plan is submitted to; None leaves it to Flux."""
+    return site.queues.get(plan.queue, plan.queue) if plan.queue else site.queue
 
 
 def _clock(moment: float) -> str:

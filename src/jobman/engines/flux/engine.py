@@ -6,20 +6,22 @@ import os
 import re
 import shutil
 from collections.abc import Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
 from typing import Any
 
 from jobman.engines.base import Refused
 from jobman.engines.flux.by_hand import BY_HAND
 from jobman.engines.flux.choosing import PROGRAM, choose
-from jobman.engines.flux.compile import AFTER, Script, compile_plan, plain_ids
+from jobman.engines.flux.compile import AFTER, Script, compile_plan, plain_ids, queue_of
+from jobman.engines.flux.config import Config, read_config
 from jobman.engines.flux.facts import prop
 from jobman.engines.flux.features import refusals
 from jobman.engines.flux.names import whose
 from jobman.engines.flux.nodes import read_drained, read_nodes, with_lacks, with_memory
 from jobman.engines.flux.queue import RESOURCES, FluxJob, ids_by_piece, natives, read_jobs, read_rows
 from jobman.engines.flux.submitting import Submitter, order_for
+from jobman.engines.flux.urgencies import HELD, asked_for, written
+from jobman.engines.flux.urgencies import PROGRAM as URGENCIES
 from jobman.engines.flux.whys import waits
 from jobman.engines.scripts.by_hand import submit_script
 from jobman.engines.scripts.commands import Commands, Failed, NotThere, Said
@@ -43,7 +45,6 @@ _NOBODY = re.compile(r"Unable to connect to Flux|broker socket .* was not found"
 _TOO_LATE = re.compile(r"inactive|unknown|invalid job id|not running|once resources are allocated|not found")
 _MANY = 500
 """Ids in one command."""
-_AT_ONCE = 8
 _AFTERSTART_SINCE = (0, 85)
 _OF_THE_INSTANCE = ("FLUX_URI", "FLUX_F58_FORCE_ASCII", "FLUX_URI_RESOLVE_LOCAL")
 
@@ -57,7 +58,7 @@ class Flux:
 
     name = "flux"
     title = "Flux"
-    picks_replicas = False
+    picks_replicas = True
 
     def __init__(self, environment: Mapping[str, str] | None = None) -> None:
         # Ids in plain letters: others get lost where a locale does not have them.
@@ -87,7 +88,7 @@ class Flux:
         if site.reservation is not None:
             raise Failed(Said(1, "", "there are no reservations; leave --reservation out"), "flux")
         try:
-            return choose(plan, site, self._against)
+            return choose(plan, site, self._against, self._config.requires(queue_of(plan, site)))
         except NotThere:
             if any(len(unit.alternatives) > 1 for unit in plan.units):
                 raise
@@ -173,12 +174,18 @@ class Flux:
             self._ask("flux", "resource", "R", f"--states={state}") for state in ("all", "allocated", "down")
         )
         drained = self._ask("flux", "resource", "drain", "-n", "-o", "{nodelist}|{reason}")
-        return list(read_nodes(every, used, down, read_drained(drained)))
+        found = read_nodes(every, used, down, read_drained(drained))
+        return [self._config.with_queues(node) for node in found]
 
     def matches(self, plan: Plan, nodes: Sequence[NodeAt], site: FluxSite) -> list[Match]:
         """Nodes that are up, with the properties that stand for facts."""
         seen = with_lacks([with_memory(node, site.memory_per_core) for node in nodes])
-        return matches(plan, seen, None, lambda key, value: prop(key, value, site.facts))
+        queue = queue_of(plan, site) or self._config.default_queue
+        return matches(plan, seen, queue, lambda key, value: prop(key, value, site.facts))
+
+    @cached_property
+    def _config(self) -> Config:
+        return read_config(self._ask("flux", "config", "get"))
 
     def queues(self) -> list[QueueRowAt]:
         return read_rows(self.jobs("-A"), os.geteuid())
@@ -198,18 +205,21 @@ class Flux:
             self._tolerant("flux", "cancel", *some)
 
     def hold(self, ids: Iterable[str]) -> None:
-        self._set_urgencies((id_, "0") for id_ in _each(ids))
+        self._set_urgencies([(id_, HELD) for id_ in _each(ids)])
 
     def release(self, ids: Iterable[str]) -> None:
-        pairs = (one.partition("@") for each in ids for one in each.split(",") if one)
-        self._set_urgencies((id_, urgency or "default") for id_, _, urgency in pairs)
+        self._set_urgencies(asked_for(ids))
 
-    def _set_urgencies(self, wanted: Iterable[tuple[str, str]]) -> None:
-        """One command for each job, several at a time: what belongs together is to start together."""
-        commands = [("flux", "job", "urgency", id_, urgency) for id_, urgency in wanted]
-        with ThreadPoolExecutor(_AT_ONCE) as pool:
-            for done in [pool.submit(self._tolerant, *words) for words in commands]:
-                done.result()
+    def _set_urgencies(self, wanted: Sequence[tuple[str, int]]) -> None:
+        """With one question: what belongs together is to start together. One by one where that fails."""
+        if not wanted:
+            return
+        said = self._said("flux", "python", "-c", URGENCIES, text=written(wanted))
+        if said.code == 0:
+            _need_no_more(said.out, said)
+            return
+        for id_, urgency in wanted:
+            self._tolerant("flux", "job", "urgency", id_, str(urgency))
 
     def requeue(self, ids: Iterable[str]) -> None:
         """Whoever would need it was refused before."""
@@ -234,9 +244,7 @@ class Flux:
         try:
             self._ask(*words)
         except Failed as error:
-            lines = [line for line in error.said.error.splitlines() if line.strip()]
-            if not all(_TOO_LATE.search(line) for line in lines):
-                raise
+            _need_no_more(error.said.error, error.said)
 
     def _ask(self, *words: str) -> str:
         try:
@@ -255,6 +263,13 @@ def _need_somebody(said: Said) -> None:
     if said.code != 0 and _NOBODY.search(said.error):
         advice = "run jobman inside an instance, or name one in FLUX_URI"
         raise NotThere(f"no Flux instance is found: {said.words}", advice)
+
+
+def _need_no_more(complaints: str, said: Said) -> None:
+    """Raises where a job that is not over could not be treated as it should."""
+    lines = [line for line in complaints.splitlines() if line.strip()]
+    if not all(_TOO_LATE.search(line) for line in lines):
+        raise Failed(Said(said.code or 1, "", complaints), "flux")
 
 
 def _each(ids: Iterable[str]) -> Iterable[str]:

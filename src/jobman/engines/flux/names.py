@@ -1,4 +1,8 @@
-"""What a job of Flux is called: a listing tells no more of whose it is. `train/fit[3/10] jobman:ID`."""
+"""What a job of Flux is called: a listing tells no more of whose it is.
+
+`train/fit[3/10] jobman:ID`, and behind it `@24` where it has an urgency of its own, which one that is held
+does not show. The number behind the replica is how many were submitted with it.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +10,10 @@ import re
 
 import msgspec
 
-_TITLE = re.compile(r".*/(?P<piece>[^/\[\]]+)(?:\[(?P<element>\d+)/(?P<all>\d+)\])? jobman:(?P<job>\S+)")
+_TITLE = re.compile(
+    r".*/(?P<piece>[^/\[\]]+)(?:\[(?P<element>\d+)/(?P<all>\d+)\])?"
+    r" jobman:(?P<job>[^\s@]+)(?P<urgency>@\d+)?"
+)
 
 
 class Whose(msgspec.Struct, frozen=True):
@@ -16,12 +23,16 @@ class Whose(msgspec.Struct, frozen=True):
     piece: str
     element: int | None = None
     all: int = 1
+    urgency: str = ""
+    """Behind its id, this says what a release gives it back."""
 
 
-def title(job_name: str, piece: str, job: str, element: object = None, all_: int = 1) -> str:
+def title(
+    job_name: str, piece: str, job: str, element: object = None, all_: int = 1, urgency: str = ""
+) -> str:
     """The name of a job of Flux."""
     place = "" if element is None else f"[{element}/{all_}]"
-    return f"{job_name}/{piece}{place} jobman:{job}"
+    return f"{job_name}/{piece}{place} jobman:{job}{urgency}"
 
 
 def whose(name: str) -> Whose | None:
@@ -31,5 +42,9 @@ def whose(name: str) -> Whose | None:
         return None
     element = found["element"]
     return Whose(
-        found["job"], found["piece"], None if element is None else int(element), int(found["all"] or 1)
+        found["job"],
+        found["piece"],
+        None if element is None else int(element),
+        int(found["all"] or 1),
+        found["urgency"] or "",
     )

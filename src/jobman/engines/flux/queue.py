@@ -66,7 +66,7 @@ def ids_by_piece(ours: Sequence[tuple[FluxJob, Whose]]) -> dict[tuple[str, str],
     """Ids in the order of elements. Of one that was submitted twice, the last counts."""
     found: dict[tuple[str, str], dict[int, str]] = {}
     for job, one in ours:
-        found.setdefault((one.job, one.piece), {})[one.element or 0] = job.jobid
+        found.setdefault((one.job, one.piece), {})[one.element or 0] = f"{job.jobid}{one.urgency}"
     return {key: ",".join(ids for _, ids in sorted(each.items())) for key, each in found.items()}
 
 

@@ -65,6 +65,8 @@ cores_of() { # RESOURCES RANK
 place() {
     local names=(${NODELIST//,/ }) number
     RANK=0 STEP='' NODE_RANK=0
+    # When the limit of its instance is over, a copy is told that, too.
+    trap on_end ALRM
     if [[ ! $DIRECT ]]; then
         RANK=$FLUX_TASK_RANK STEP=$FLUX_JOB_ID NODE_RANK=$(flux getattr rank)
         cores_of "$(flux job info "$STEP" R)" "$NODE_RANK"
@@ -94,7 +96,7 @@ signal_step() { # SIGNAL
     [[ -e $folder/0.began ]] && IFS=$'\t' read -r _ id _ <"$folder/0.began" && flux job kill -s "$1" "$id" 2>/dev/null
 }
 
-ids_of() { # PIECE...: each is ID@URGENCY
+ids_of() { # PIECE...: each is an ID, or ID@URGENCY
     local piece ids wanted=" $* "
     IDS=()
     while read -r piece ids; do
@@ -103,22 +105,27 @@ ids_of() { # PIECE...: each is ID@URGENCY
 }
 
 release_pieces() {
-    local id
+    local id urgency
     ids_of "$@"
-    for id in "${IDS[@]}"; do outer job urgency "${id%@*}" "${id#*@}" 2>/dev/null; done
+    for id in "${IDS[@]}"; do
+        urgency=default
+        [[ $id != *@* ]] || urgency=${id#*@}
+        outer job urgency "${id%@*}" "$urgency" 2>/dev/null
+    done
 }
 
-# Those that wait go at once; those that run are asked, and end as their grace allows.
-cancel_pieces() {
-    local id state waiting=() running=()
-    ids_of "$@"
-    ((${#IDS[@]})) || return 0
-    while read -r id state; do
-        case $state in
-        RUN) running+=("$id") ;;
-        DEPEND | PRIORITY | SCHED) waiting+=("$id") ;;
-        esac
-    done < <(outer jobs -n -o '{id.f58plain} {state}' "${IDS[@]%@*}" 2>/dev/null)
+# Those that wait go at once; those that run are asked, and end as their grace allows. They are found by their names:
+# their ids may not be written down yet.
+cancel_pieces() { # PIECE...
+    local id state name piece wanted=" $* " waiting=() running=()
+    while read -r id state name; do
+        [[ $name == *" jobman:$JOBMAN_JOB_ID" || $name == *" jobman:$JOBMAN_JOB_ID@"* ]] || continue
+        piece=${name% jobman:*}
+        [[ $piece != *\] ]] || piece=${piece%\[*}
+        piece=${piece##*/}
+        [[ $wanted == *" $piece "* && $id != "$OWN" ]] || continue
+        if [[ $state == RUN ]]; then running+=("$id"); else waiting+=("$id"); fi
+    done < <(outer jobs --filter=pending,running --count=0 -n -o '{id.f58plain} {state} {name}' 2>/dev/null)
     ((${#waiting[@]} == 0)) || outer cancel "${waiting[@]}" 2>/dev/null
     ((${#running[@]} == 0)) || outer job kill -s URG "${running[@]}" 2>/dev/null
     return 0
@@ -134,7 +141,8 @@ guarded() { # COMMAND...
     trap 'ASKED_TO_STOP=1; [[ ! $WORK ]] || kill -URG "$WORK"' URG
     trap '[[ ! $WORK ]] || kill -WINCH "$WORK"' WINCH
     trap '[[ ! $WORK ]] || kill -CONT "$WORK"' CONT
-    trap hurry TERM HUP ALRM
+    trap hurry TERM HUP
+    trap ': >"$J/outcome/.late.$PIECE.$ELEMENT"; hurry' ALRM
     trap : USR1 USR2
     set -m
     ("$@") &
@@ -154,8 +162,15 @@ guarded() { # COMMAND...
 hurry() {
     [[ ! $HURRIED && $WORK ]] || return 0
     HURRIED=1
-    kill -URG "$WORK"
-    [[ ${FLUX_JOB_ID:-} ]] || flux cancel --all 2>/dev/null
+    kill -TERM "$WORK"
+    # Only in an instance that is there for this script: in any other all of it would be somebody else's jobs, too.
+    [[ ${FLUX_JOB_ID:-} || $(</proc/$PPID/comm) != flux-broker* ]] || flux cancel --all 2>/dev/null
+}
+
+# Why Flux ends this script: at its limit it sends a signal of its own.
+why_stopped() {
+    BECAUSE=cancelled
+    [[ ! -e $J/outcome/.late.$PIECE.$ELEMENT ]] || BECAUSE=timeout
 }
 
 end_soon() {

@@ -19,8 +19,6 @@ from jobman.engines.scripts.graph import Piece
 _AMBIGUOUS = 90.0
 """Seconds after which a submission that may or may not have arrived is given up."""
 _HELD = "--urgency=0"
-_USUAL = "16"
-_LEAST_TO_REPEAT = 2
 
 
 class Order(msgspec.Struct, frozen=True, kw_only=True):
@@ -36,8 +34,11 @@ class Order(msgspec.Struct, frozen=True, kw_only=True):
     """Those that are known only now: what it waits for, and whether it is held."""
 
     @property
-    def replicas(self) -> int:
-        return 1 if self.piece.unit is None else self.piece.unit.replicas
+    def elements(self) -> Sequence[int]:
+        """The replicas that it runs; none where it is no more than one job."""
+        if self.piece.unit is None or self.piece.unit.replicas == 1:
+            return ()
+        return self.piece.elements or range(self.piece.unit.replicas)
 
     @property
     def at_once(self) -> int | None:
@@ -45,16 +46,16 @@ class Order(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def urgency(self) -> str:
-        """What it has when it is not held."""
+        """What it has when it is not held, as its ids tell it; nothing where it has the usual one."""
         given = [word.partition("=")[2] for word in self.options if word.startswith("--urgency=")]
-        return given[-1] if given else _USUAL
+        return f"@{given[-1]}" if given else ""
 
     def words(self, element: object = None, more: Sequence[str] = ()) -> list[str]:
         """The command that submits it, or one element of it.
 
         A script that runs nothing beside itself is a plain job: an instance of its own would only cost time.
         """
-        name = title(self.job_name, self.piece.name, self.job, element, self.replicas)
+        name = title(self.job_name, self.piece.name, self.job, element, len(self.elements), self.urgency)
         named = [] if element is None else [f"--job-name={name}"]
         rest = [self.script, *([] if element is None else [str(element)])]
         if is_alone(self.piece):
@@ -92,26 +93,26 @@ class Submitter:
         self._patience = patience
 
     def submit(self, order: Order) -> str:
-        """The ids of all its jobs, each with the urgency it is to have: f1@16,f2@16."""
-        ids = [self._one(order, None, ())] if order.replicas == 1 else self._many(order)
-        return ",".join(f"{id_}@{order.urgency}" for id_ in ids)
+        """The ids of all its jobs, each with the urgency it is to have: f1,f2 or f1@24,f2@24."""
+        ids = self._many(order) if order.elements else [self._one(order, None, ())]
+        return ",".join(f"{id_}{order.urgency}" for id_ in ids)
 
     def _many(self, order: Order) -> list[str]:
         """A job for each replica: there are no arrays. Where none waits for another, one command does it."""
         there = self._elements(order)
         if not there and order.at_once is None and _can_be_repeated(order):
             there = self._repeated(order)
-        for element in range(order.replicas):
+        for place, element in enumerate(order.elements):
             if element not in there:
-                there[element] = self._one(order, element, _turn(order, element, there))
-        return [there[element] for element in range(order.replicas)]
+                there[element] = self._one(order, element, _turn(order, place, there))
+        return [there[element] for element in order.elements]
 
     def _repeated(self, order: Order) -> dict[int, str]:
-        words = order.words("{cc}", [f"--cc=0-{order.replicas - 1}"])
+        words = order.words("{cc}", [f"--cc={','.join(map(str, order.elements))}"])
         said = self._commands.once(*words, environment=self._environment)
         ids = said.out.split()
-        if said.code == 0 and len(ids) == order.replicas:
-            return dict(enumerate(ids))
+        if said.code == 0 and len(ids) == len(order.elements):
+            return dict(zip(order.elements, ids, strict=True))
         if said.code != 0 and not ids and not self._commands.is_transient(said):
             raise Failed(said, "flux")
         return self._elements(order)
@@ -146,18 +147,14 @@ def _of_piece(jobs: Sequence[FluxJob], order: Order) -> Iterator[tuple[int, str]
 
 def _can_be_repeated(order: Order) -> bool:
     """Only plain jobs can, and in whose words no braces stand: they would be filled in."""
-    return (
-        is_alone(order.piece)
-        and order.replicas >= _LEAST_TO_REPEAT
-        and not any("{" in re.sub(r"\{\{id\}\}", "", word) for word in order.words())
-    )
+    return is_alone(order.piece) and not any("{" in re.sub(r"\{\{id\}\}", "", word) for word in order.words())
 
 
-def _turn(order: Order, element: int, there: Mapping[int, str]) -> list[str]:
+def _turn(order: Order, place: int, there: Mapping[int, str]) -> list[str]:
     """With `parallelism: N` each waits for the end of the one N before it.
 
     So there are never more than N, nobody has to count, and a script that is killed stops nobody else.
     """
-    if order.at_once is None or element < order.at_once:
+    if order.at_once is None or place < order.at_once:
         return []
-    return [f"--dependency={AFTER['any']}:{there[element - order.at_once]}"]
+    return [f"--dependency={AFTER['any']}:{there[order.elements[place - order.at_once]]}"]

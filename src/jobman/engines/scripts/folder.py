@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import os
 from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from jobman.plan.model import Plan, plan_from_json
 
 _ABOUT = "about.json"
 _ENVIRONMENT = "environment.json"
+_AT_ONCE = 8
 FOLDERS = ("scripts", "log", "out", "outcome", "began", "ready", "gates", "more", "requeued", "claimed")
 """What is in it from the beginning."""
 
@@ -66,10 +68,10 @@ class Folder:
         for name in FOLDERS:
             (self.path / name).mkdir(parents=True, exist_ok=True)
         self.path.chmod(0o700)
-        for name, text in scripts.items():
-            script = self.path / "scripts" / f"{name}.sh"
-            write(script, text)
-            script.chmod(0o700)
+        # Each waits for the disk, and those of many wait together.
+        with ThreadPoolExecutor(_AT_ONCE) as pool:
+            for _ in pool.map(self._write_script, scripts.items()):
+                pass
         (self.path / "ids").touch()
         self.mark("held", there=held)
         for place, text in (word or {}).items():
@@ -77,6 +79,12 @@ class Folder:
         if environment is not None:
             write(self.path / _ENVIRONMENT, msgspec.json.encode(environment).decode())
         write(self.path / _ABOUT, msgspec.json.encode(about).decode())
+
+    def _write_script(self, script: tuple[str, str]) -> None:
+        name, text = script
+        place = self.script(name)
+        write(place, text)
+        place.chmod(0o700)
 
     def add_id(self, piece: str, native: str) -> None:
         """Remember under which id the manager knows a piece; should it be lost, the manager knows as well."""

@@ -14,7 +14,7 @@ from jobman.engines.endings import how_it_ended
 from jobman.engines.scripts.folder import About, Folder, plan_of
 from jobman.engines.scripts.hosts import expanded
 from jobman.engines.scripts.records import Line, by_key
-from jobman.plan.model import Plan, Unit
+from jobman.plan.model import Edge, Plan, Unit
 
 NativeState = Literal["waiting", "held", "running", "frozen", "over", "gone"]
 FINAL = ("succeeded", "failed", "cancelled")
@@ -31,6 +31,7 @@ _STATES = {
 }
 _OVER = (*FINAL, "skipped")
 _ENDS = (*_OVER, "retrying")
+_NEEDED = {"success": "succeeded", "failure": "failed"}
 
 
 LATE = "it did not start within its window"
@@ -196,11 +197,13 @@ class BatchJob:
 
     def _unsaid(self, unit: Unit, index: int, outcome: str | None) -> str:
         """The state of one that left no word."""
+        native = self._native(unit, index) if unit.parent is None else None
+        if outcome == "failed" and unit.parent is None and native is None and self._is_forgotten(unit):
+            return outcome
         if outcome is not None:
             return "skipped" if outcome == "skipped" else "cancelled"
         if unit.parent is not None:
             return "waiting"
-        native = self._native(unit, index)
         if native is None or native.state == "over" or native.state == "gone":
             return self._never_ran(unit, native)
         if native.state == "running":
@@ -212,8 +215,29 @@ class BatchJob:
             return "cancelled"
         if not self.is_whole and native is None:
             return "waiting"
+        if native is None and self._is_forgotten(unit):
+            return "failed"
         waits = any(edge.unit == unit.id for edge in self.plan.edges) or unit.cleanup
         return "skipped" if waits else "failed" if native is not None and native.failure else "cancelled"
+
+    def _is_forgotten(self, unit: Unit) -> bool:
+        """Whether the manager knows nothing of one that might run yet, as after a crash that cost its memory.
+
+        One that is only not remembered for long waited for what did not happen, or somebody cancelled it.
+        """
+        edges = [edge for edge in self.plan.edges if edge.unit == unit.id]
+        return bool(edges) and not self._has_begun(unit) and all(self._may_happen(edge) for edge in edges)
+
+    def _has_begun(self, unit: Unit) -> bool:
+        return any(f"{unit.name}.{index}" in self._by_key for index in range(unit.replicas))
+
+    def _may_happen(self, edge: Edge) -> bool:
+        other = self.plan.unit(edge.after)
+        if not self._has_begun(other):
+            native = self._native(other, 0)
+            return native is not None and native.state not in ("over", "gone")
+        outcome = self._outcome(other, other.name, "")
+        return outcome is None or edge.when not in ("success", "failure") or outcome == _NEEDED[edge.when]
 
     def _is_dead(self, unit: Unit, key: str) -> bool:
         """Whether what should be running is not: its script was killed."""
@@ -398,7 +422,7 @@ class BatchJob:
             return ""
         last = self.first_failure.last
         words = (
-            "it failed"
+            "the manager knows nothing of it any more, and it never ran"
             if last is None
             else how_it_ended(last.reason, last.exit_code, last.signal, last.message)
         )

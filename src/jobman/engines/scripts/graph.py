@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from graphlib import TopologicalSorter
+from heapq import heappop, heappush
 from typing import Literal
 
 import msgspec
@@ -11,8 +12,8 @@ import msgspec
 from jobman.plan.model import Edge, Plan, Unit
 
 After = Literal["ok", "not-ok", "any", "begun"]
-CLOSER = "services.end"
-"""The piece that ends the services when all others are over."""
+CLOSER = "_services.end"
+"""The piece that ends the services when all others are over; no task has such a name."""
 
 
 class Piece(msgspec.Struct, frozen=True, kw_only=True):
@@ -63,10 +64,12 @@ def _left(pieces: Mapping[str, Piece], done: Done) -> Iterator[tuple[str, Piece]
 def _stable(order: TopologicalSorter[str], written: list[str]) -> Iterator[str]:
     """In the order written as far as dependencies let it."""
     order.prepare()
-    ready: list[str] = []
+    places = {name: place for place, name in enumerate(written)}
+    ready: list[int] = []
     while order.is_active():
-        ready = sorted([*ready, *order.get_ready()], key=written.index)
-        first, *ready = ready
+        for name in order.get_ready():
+            heappush(ready, places[name])
+        first = written[heappop(ready)]
         yield first
         order.done(first)
 

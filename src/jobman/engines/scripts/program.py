@@ -48,7 +48,7 @@ def script(
         *_begin(job, piece),
         "",
         "# What must be known of several tasks at once, by their numbers.",
-        *filter(None, _tables(plan, [*plan.children(), *inside[1:]])),
+        *filter(None, _tables(plan, _known(inside, plan), inside[1:])),
         "",
     ]
     tags = tags_of(plan)
@@ -104,15 +104,32 @@ def _inside(unit: Unit, plan: Plan) -> Iterator[Unit]:
 def _begin(job: Job, piece: Piece) -> Iterator[str]:
     yield "# All that it leaves is in the folder J. `submit.sh` of `jobman render` makes it and submits this"
     yield "# script with the others. Nothing of jobman is needed where it runs."
+    yield from job.prologue
+    yield "# What is exported by now is for the commands; all names below are for this script alone."
+    yield "JOBMAN_INHERITED=()"
+    yield 'for JOBMAN_NEXT in $(compgen -e); do JOBMAN_INHERITED+=("$JOBMAN_NEXT=${!JOBMAN_NEXT}"); done'
     yield f"J={quoted(job.folder)}"
     yield f"JOBMAN_JOB_ID={quoted(job.id)} JOBMAN_JOB_NAME={quoted(job.name)} PIECE={quoted(piece.name)}"
-    yield from job.prologue
 
 
-def _tables(plan: Plan, units: Sequence[Unit]) -> Iterator[str]:
+def _known(inside: Sequence[Unit], plan: Plan) -> list[Unit]:
+    """What a script knows of the top of the document: what it waits for, and all where it looks at the job.
+
+    A thousand scripts that each know of a thousand tasks would take long to read.
+    """
+    tops = list(plan.children())
+    if inside[0].cleanup or any(unit.service for unit in tops):
+        return tops
+    own = {unit.id for unit in inside}
+    needed = {inside[0].id, *(edge.after for edge in plan.edges if edge.unit in own)}
+    return [unit for unit in tops if unit.id in needed]
+
+
+def _tables(plan: Plan, tops: Sequence[Unit], inside: Sequence[Unit]) -> Iterator[str]:
     """Those without an entry are empty: nothing reads more of them than one entry at a time."""
     tags = tags_of(plan)
-    wanted: dict[int, list[int]] = {0: [tags[unit.id] for unit in plan.children()]}
+    units = [*tops, *inside]
+    wanted: dict[int, list[int]] = {0: [tags[unit.id] for unit in tops]}
     for unit in units:
         if unit.kind == "group":
             wanted[tags[unit.id]] = [tags[child.id] for child in plan.children(unit.id)]
@@ -217,9 +234,16 @@ def _fragment(name: str) -> tuple[str, ...]:
     return (*text.splitlines(), "")
 
 
+def _may_end_all(unit: Unit, plan: Plan) -> bool:
+    """Whether the end of something in a unit may be the end of the job."""
+    policies = [plan.policies, *(each.policies for each in _inside(unit, plan))]
+    return any(rule.action == "fail-job" for each in policies for rule in each.on_failure)
+
+
 def _end(piece: Piece, plan: Plan, job: Job, tags: Mapping[str, int], guard: str) -> Iterator[str]:
     assert piece.unit is not None
-    others = [quoted(unit.name) for unit in plan.children() if unit.when != "always"]
+    tops = plan.children() if _may_end_all(piece.unit, plan) else ()
+    others = [quoted(unit.name) for unit in tops if unit.when != "always"]
     yield f"OTHERS={quoted(' '.join(others))}"
     yield array("READY_FOR", piece.ready_for)
     if job.latest is not None:

@@ -19,7 +19,7 @@ VARIABLES = (
     *("name", "kind", "replicas", "copies", "grace", "restart", "cores", "gpus", "duration", "warning"),
     *("warn_after", "cwd", "stdout", "stderr", "command", "before", "after", "at_stop", "result_file"),
     *("scratch", "coordinator", "wrap", "rules", "retries", "delay", "factor", "retry_codes"),
-    *("retry_reasons", "step", "ready", "alive", "begun", "listens"),
+    *("retry_reasons", "environment", "step", "ready", "alive", "begun", "listens"),
 )
 """Everything a unit may say. A copy that runs elsewhere is given these."""
 
@@ -106,21 +106,21 @@ def _axes(unit: Unit) -> Iterator[str]:
     left = unit.replicas
     for axis, values in unit.matrix.items():
         left //= len(values)
-        yield array(f"{AXIS}values", values)
-        yield f"{AXIS}{axis}=${{{AXIS}values[INDEX / {left} % {len(values)}]}}"
-        yield f'export {axis}="${AXIS}{axis}"'
+        yield array("of_axis", values)
+        yield f"{AXIS}{axis}=${{of_axis[INDEX / {left} % {len(values)}]}}"
+        yield f'environment+=({axis}="${AXIS}{axis}")'
 
 
 def _surroundings(unit: Unit, axes: Sequence[str]) -> Iterator[str]:
     for name, value in unit.environment.items():
-        yield f"export {name}={quoted(value, axes)}"
+        yield f"environment+=({name}={quoted(value, axes)})"
     if unit.coordinator is not None:
         yield f"coordinator={quoted(unit.coordinator.unit)}"
     if unit.policies.ports:
         yield "listens=1"
     for port in unit.policies.ports:
         if port.name is not None and port.port is not None:
-            yield f"export PORT_{shouted(port.name)}={port.port}"
+            yield f"PORT_{shouted(port.name)}={port.port} environment+=(PORT_{shouted(port.name)}={port.port})"
     for name in ("stdout", "stderr"):
         if (path := getattr(unit, name)) is not None:
             yield f"{name}={quoted(path, axes)}"

@@ -190,9 +190,21 @@ attempt_task() {
 # A copy elsewhere knows nothing of this script: it is given what it needs.
 program() { # COMMAND...
     declare -f
+    used_since
     declare -p U J KEY ATTEMPT INDEX LOG DIRECT NODES NODELIST NNODES PIECE JOBMAN_JOB_ID JOBMAN_JOB_NAME \
         "${OF_A_UNIT[@]}" 2>/dev/null
     printf '%q ' "$@"
+}
+
+# Of what was exported, that which this script uses for itself; the rest is exported still.
+used_since() {
+    local JOBMAN_NEXT JOBMAN_NAME JOBMAN_FOUND=()
+    for JOBMAN_NEXT in "${JOBMAN_INHERITED[@]}"; do
+        JOBMAN_NAME=${JOBMAN_NEXT%%=*}
+        [[ ${!JOBMAN_NAME-} == "${JOBMAN_NEXT#*=}" ]] || JOBMAN_FOUND+=("$JOBMAN_NEXT")
+    done
+    local JOBMAN_INHERITED=("${JOBMAN_FOUND[@]}")
+    declare -p JOBMAN_INHERITED
 }
 
 wait_for() { # PID: its exit code is in STATUS

@@ -64,7 +64,7 @@ probe() { # DELAY EVERY TIMEOUT FAILURES SUCCESSES KIND WORDS...
     local limit=$3 kind=$6
     shift 6
     case $kind in
-    exec) timeout -k 1 "$limit" "$@" >/dev/null 2>&1 ;;
+    exec) (become "$(type -P timeout)" -k 1 "$limit" "$@") >/dev/null 2>&1 ;;
     tcp) timeout "$limit" bash -c 'exec 3<>"/dev/tcp/127.0.0.1/$1"' - "$(port "$1")" 2>/dev/null ;;
     http) probe_http "$limit" "$@" ;;
     esac

@@ -119,7 +119,7 @@ enter() {
         return
     fi
     # A hook before it may still make the program.
-    [[ ! ${command+set} || ${before+set} || ${#wrap[@]} != 0 ]] || type -P -- "${command[0]}" >/dev/null ||
+    [[ ! ${command+set} || ${before+set} || ${#wrap[@]} != 0 ]] || is_there "${command[0]}" ||
         fails launch-failed "there is no program ${command[0]} on $NODE" 127
 }
 
@@ -140,7 +140,7 @@ leave() {
     # The last thing that a copy in the script itself does needs no process of its own.
     [[ ! $DIRECT ]] || exec rm -rf "$JOBMAN_SCRATCH"
     rm -f "$JOBMAN_SCRATCH/.copies/$RANK"
-    ! rmdir "$JOBMAN_SCRATCH/.copies" 2>/dev/null || rm -rf "$JOBMAN_SCRATCH"
+    ! rmdir "$JOBMAN_SCRATCH/.copies" 2>/dev/null || rm -rf "$JOBMAN_SCRATCH" 2>/dev/null
 }
 
 work() {
@@ -149,7 +149,7 @@ work() {
     elif [[ ! ${command+set} || $STOPPED ]]; then
         CODE=0
         [[ ! $STOPPED ]] || verdict
-    elif ((${#wrap[@]} == 0)) && ! type -P -- "${command[0]}" >/dev/null; then
+    elif ((${#wrap[@]} == 0)) && ! is_there "${command[0]}"; then
         fails launch-failed "there is no program ${command[0]} on $NODE" 127
     else
         begin "${wrap[@]}" "${command[@]}"
@@ -166,10 +166,27 @@ work() {
     fi
 }
 
+# A command in place of this shell, with its own environment: any name in it may also be one of this script's.
+become() { # COMMAND...
+    for JOBMAN_NEXT in "${JOBMAN_INHERITED[@]}" "${environment[@]}"; do
+        # What jobman tells a copy, nobody else does.
+        JOBMAN_NAME=${JOBMAN_NEXT%%=*}
+        [[ $JOBMAN_NAME == JOBMAN_* && ${!JOBMAN_NAME+set} ]] || { unset -v "$JOBMAN_NAME" && export "$JOBMAN_NEXT"; }
+    done 2>/dev/null
+    exec -- "$@"
+}
+
+# Whether there is such a program, on the PATH that it would have.
+is_there() { # COMMAND
+    local each path=$PATH
+    for each in "${environment[@]}"; do [[ $each != PATH=* ]] || path=${each#PATH=}; done
+    PATH=$path type -P -- "$1" >/dev/null
+}
+
 # A process group of its own, so that all of it can be ended.
 begin() {
     set -m
-    "$@" &
+    become "$@" &
     CHILD=$!
     set +m
     [[ ! $STOPPED || $ASKED ]] || stop_child
@@ -235,7 +252,7 @@ stop_child() {
     local target=$CHILD
     ASKED=1
     timer "$grace" kill_child "$target"
-    if [[ ${at_stop+set} ]]; then "${at_stop[@]}"; fi
+    if [[ ${at_stop+set} ]]; then (become "${at_stop[@]}"); fi
     kill -TERM -- "-$target" 2>/dev/null
 }
 

@@ -1,5 +1,8 @@
 # -- a task or group at the top: a job of the manager, or one of an array -------------------------------------
 
+# Files of replicas are `NAME.NUMBER`, and a name may have dots and numbers in it.
+shopt -s extglob
+
 piece() { # UNIT INDEX
     local unit=$1 index=$2 key
     key=${NAMES[$unit]}.$index IS_FIRST=1 BOX_ABOVE= STOP=
@@ -59,7 +62,7 @@ may_enter() {
 # The manager starts both in the same moment: who is to begin has a while to say so.
 has_begun() { # NAME
     local tries=0
-    until compgen -G "$J/began/$1.*" >/dev/null; do
+    until compgen -G "$J/began/$1.+([0-9])" >/dev/null; do
         [[ ! -e $J/outcome/$1 ]] && ((++tries < 600)) || return
         nap 0.1
     done
@@ -70,7 +73,7 @@ found_of() {
     OTHER=
     if [[ -e $J/outcome/${NAMES[$1]} ]]; then
         read -r OTHER _ <"$J/outcome/${NAMES[$1]}"
-    elif compgen -G "$J/began/${NAMES[$1]}.*" >/dev/null; then
+    elif compgen -G "$J/began/${NAMES[$1]}.+([0-9])" >/dev/null; then
         OTHER=failed
         ((REPLICAS[$1] == 1)) || count_of "$1"
     else
@@ -123,7 +126,7 @@ release_ready() {
 
 all_there() {
     local found
-    found=$(find "$(dirname "$1")" -name "${1##*/}.*" | wc -l)
+    found=$(compgen -G "$1.+([0-9])" | wc -l)
     ((found >= replicas))
 }
 
@@ -138,7 +141,7 @@ settle_piece() { # UNIT INDEX
         settle_array "$u" "$2"
     fi
     if [[ $STATE == job ]]; then fail_job; fi
-    end_services
+    ((${#IS_SERVICE[@]} == 0)) || end_services
     # Those that waited for it to be ready wait in vain.
     if ((${#READY_FOR[@]})) && [[ -e $J/outcome/$name && ! -e $J/ready/$name ]]; then
         [[ $STATE == succeeded ]] && : >"$J/ready/$name" && release_ready || cancel_pieces "${READY_FOR[@]%%|*}"
@@ -157,14 +160,14 @@ end_services() {
     done
     ((${#services[@]})) || return 0
     : >"$J/served"
-    cancel_pieces "${services[@]}" services.end
+    cancel_pieces "${services[@]}" _services.end
 }
 
 # Whether it is over, or never begins because of those before it.
 is_settled() {
     local edge
     [[ ! -e $J/outcome/${NAMES[$1]} ]] || return 0
-    [[ ! -e $J/cancelled || ${WHEN[$1]} == always ]] || { ! compgen -G "$J/began/${NAMES[$1]}.*" >/dev/null && return 0; }
+    [[ ! -e $J/cancelled || ${WHEN[$1]} == always ]] || { ! compgen -G "$J/began/${NAMES[$1]}.+([0-9])" >/dev/null && return 0; }
     for edge in ${AFTER[$1]:-}; do
         [[ -e $J/outcome/${NAMES[${edge%%:*}]} ]] || { [[ ${edge#*:} == success ]] && is_settled "${edge%%:*}" && return 0; continue; }
         found_of "${edge%%:*}"

@@ -33,7 +33,7 @@ scope() { # UNIT PREFIX
     GROUP=$1 PREFIX=$2
     local members=(${MEMBERS[$1]}) deadline='' u
     [[ ! ${duration:-} ]] || deadline=$((SECONDS + ${duration%.*}))
-    declare -gA VERDICT=() OUTCOME_OF=() FRESH=() LIVE=() GOOD=() BAD=() GONE=() SKIPPED=() BEGUN=() READY=() PIDS=() WANTED=() WASTED=()
+    declare -gA STARTING=() VERDICT=() OUTCOME_OF=() FRESH=() LIVE=() GOOD=() BAD=() GONE=() SKIPPED=() BEGUN=() READY=() PIDS=() WANTED=() WASTED=()
     OUTCOME='' CODE='' REASON='' RESTARTING='' CLOSING='' FAILED='' GROUP_IS_READY='' FROZEN_AT=''
     local pipe
     pipe=$(mktemp -u "${TMPDIR:-/tmp}/jobman.XXXXXXXX")
@@ -90,7 +90,10 @@ clock() {
 }
 
 
-heard_started() { BEGUN[$1]=$((BEGUN[$1] + 1)); }
+heard_started() {
+    BEGUN[$1]=$((BEGUN[$1] + 1))
+    unset "STARTING[$1.$2]"
+}
 
 # A group is ready when all its tasks that can be are.
 heard_ready() {
@@ -106,7 +109,7 @@ heard_ready() {
 
 heard_end() { # UNIT INDEX STATE CODE REASON
     local u=$1
-    unset "PIDS[$u.$2]"
+    unset "PIDS[$u.$2]" "STARTING[$u.$2]"
     LIVE[$u]=$((LIVE[$u] - 1))
     count_end "$u" "$2" "$3"
     case $3 in
@@ -250,6 +253,7 @@ start_unit() {
         for gate in ${GATES[$u]:-}; do [[ -e $J/gates/$gate ]] || return; done
     fi
     may_start "$u"
+    ! is_overtaking "$u" || return
     case $MAY in
     now) while ((FRESH[$u] < REPLICAS[$u] && LIVE[$u] < ROOM[$u])); do start_replica "$u" "${FRESH[$u]}"; done ;;
     never)
@@ -260,9 +264,19 @@ start_unit() {
     esac
 }
 
+# Tasks start in the order written: one that was just launched has a moment to begin before the next is.
+is_overtaking() {
+    local each
+    [[ $MAY == now ]] || return
+    for each in "${!STARTING[@]}"; do
+        ((${each%%.*} >= $1 || SECONDS - STARTING[$each] > 1)) || return 0
+    done
+    return 1
+}
+
 start_replica() {
     local u=$1 index=$2
-    FRESH[$u]=$((index + 1)) LIVE[$u]=$((LIVE[$u] + 1))
+    FRESH[$u]=$((index + 1)) LIVE[$u]=$((LIVE[$u] + 1)) STARTING[$u.$index]=$SECONDS
     (
         STOP=''
         trap 'STOP=1' URG TERM
