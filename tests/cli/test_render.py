@@ -5,7 +5,6 @@ from pathlib import Path
 import pytest
 import yaml
 
-from jobman.cli.state import BUILT, ENGINES
 from tests.engines.kubernetes.cluster import a_namespace, image, kubectl, need_job_sets, on_a_real_cluster
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -270,13 +269,6 @@ def test_for_this_machine_there_is_nothing_to_render(jobman, write, engine):
     assert (answer.code, answer.out) == (4, "")
     assert "the engine local reads documents as they are: there is nothing to render" in answer.err
     assert "`-e kubernetes`" in answer.err
-
-
-@pytest.mark.parametrize("engine", [name for name in ENGINES if name not in (*BUILT, "kubernetes")])
-def test_an_engine_that_is_not_built_is_refused(jobman, write, engine):
-    answer = jobman("render", write(HELLO), "-e", engine)
-    assert (answer.code, answer.out) == (4, "")
-    assert f"the engine {engine} is not built yet" in answer.err
 
 
 def test_the_engine_may_be_named_before_the_command(jobman, render, write):

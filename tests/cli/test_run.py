@@ -229,8 +229,9 @@ def test_who_goes_on_with_a_job_gives_no_other(jobman, service, more):
     assert "--resume" in answer.err
 
 
-def test_an_engine_that_is_not_built_ends_with_4(jobman, service):
-    assert jobman("run", "--engine", "slurm", "--", "true").code == 4
+def test_an_engine_that_is_not_there_ends_with_5(jobman, service, monkeypatch):
+    monkeypatch.delenv("SLURM_CONF", raising=False)
+    assert jobman("run", "--engine", "slurm", "--", "true").code == 5
 
 
 # -- people and terminals -----------------------------------------------------------------------------------

@@ -412,12 +412,18 @@ def test_a_wrong_use_ends_with_2_and_submits_nothing(either, service, write, arg
 
 @pytest.mark.parametrize("engine", ["slurm", "flux"])
 @pytest.mark.parametrize("place", ["before", "behind"])
-def test_an_engine_that_is_not_built_ends_with_4(either, service, write, engine, place):
+def test_an_engine_that_is_not_there_ends_with_5_and_leaves_nothing(
+    either, service, write, engine, place, monkeypatch, tmp_path
+):
     name = write(GOOD)
+    monkeypatch.setenv("HOME", str(tmp_path / "nobody"))
+    monkeypatch.delenv("SLURM_CONF", raising=False)
+    monkeypatch.delenv("FLUX_URI", raising=False)
     words = ("-e", engine, "submit", name) if place == "before" else ("submit", "-e", engine, name)
     answer = either(*words)
-    assert (answer.code, answer.out) == (4, "")
-    assert answer.err == f"jobman: the engine {engine} is not built yet; engines here: local, kubernetes\n"
+    assert (answer.code, answer.out) == (5, "")
+    assert answer.err.startswith(f"jobman: {engine.capitalize()} is not ")
+    assert not list((tmp_path / "nobody").rglob("about.json"))
 
 
 # -- the quick way ------------------------------------------------------------------------------------------

@@ -110,7 +110,7 @@ def read_options(
 
 def _submit(values: dict[str, Any], files: list[str], command: list[str] | None) -> None:
     """Submit and exit; returns where the use is not a sound one."""
-    from jobman.cli.state import BUILT, FORMATS, State
+    from jobman.cli.state import ENGINES, FORMATS, State
     from jobman.cli.submission import Wishes, mistake, submit
 
     state = State(
@@ -120,7 +120,8 @@ def _submit(values: dict[str, Any], files: list[str], command: list[str] | None)
     form = state.output or "table"
     parameters = {name: value for name, _, value in pairs}
     wishes = Wishes(files=tuple(files), command=command, parameters=parameters, **values)
-    is_sound = form in FORMATS and state.engine in BUILT and all(name and equals for name, equals, _ in pairs)
+    is_sound = form in FORMATS and state.engine in ENGINES
+    is_sound = is_sound and all(name and equals for name, equals, _ in pairs)
     if not is_sound or mistake(wishes):
         return
     try:

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
 FORMATS = ("table", "json", "yaml")
 ENGINES = ("local", "kubernetes", "slurm", "flux")
-BUILT = ("local", "kubernetes", "slurm", "flux")
 INTERRUPTED = 130
 """What shells say of a command that was ended by Ctrl-C."""
 _ABOUT_JOBS = (
@@ -93,12 +92,9 @@ class State:
 
 
 def check_engine(name: str) -> str:
-    """An engine that is built; the command ends where there is none of that name, or not yet."""
+    """An engine; the command ends where there is none of that name."""
     if name not in ENGINES:
         misused(f"'{name}' is not one of {', '.join(ENGINES)}", "-e")
-    if name not in BUILT:
-        say(f"the engine {name} is not built yet; engines here: {', '.join(BUILT)}")
-        raise SystemExit(ExitCode.UNABLE)
     return name
 
 

@@ -186,6 +186,10 @@ class Submitting:
                 refusal = with_reasons(refusal, one.plan, self._manager, one.site)
             raise refusal from error
         except NotThere as error:
+            if error.is_absent and not any(Folder(Path(one.job.folder)).ids() for one in prepared):
+                for one in prepared:
+                    self._forget(one)
+                raise
             ids = " ".join(one.about.id for one in prepared)
             advice = f"`jobman release {ids}` completes the submission, `jobman cancel {ids}` gives it up"
             raise NotThere(f"{error}", advice) from error
@@ -219,8 +223,11 @@ class Submitting:
         folder = Folder(Path(one.job.folder))
         folder.mark("cancelled")
         self._manager.kill({**self._manager.known(one.about.id), **folder.ids()}.values())
+        self._forget(one)
+
+    def _forget(self, one: Prepared) -> None:
         self._registry.remove([one.about.id])
-        shutil.rmtree(folder.path, ignore_errors=True)
+        shutil.rmtree(one.job.folder, ignore_errors=True)
 
 
 def submission_again(submission: answers.Submission, about: About) -> answers.Submission:

@@ -8,7 +8,7 @@ from typing import Literal
 import msgspec
 
 from jobman.engines.base import Refused
-from jobman.plan.features import users
+from jobman.plan.features import CATALOGUE, users
 from jobman.plan.model import Plan
 
 
@@ -33,6 +33,11 @@ def emulated(note: str) -> Support:
 def refused(note: str) -> Support:
     """The note says why and what to do instead."""
     return Support("refused", note)
+
+
+def in_order(table: SupportTable) -> dict[str, Support]:
+    """A table in the order of the catalogue."""
+    return {feature.id: table[feature.id] for feature in CATALOGUE}
 
 
 def refusals(plan: Plan, table: SupportTable) -> list[Refused]:

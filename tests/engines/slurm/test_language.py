@@ -23,7 +23,7 @@ _OTHERWISE = {
     "17-service-in-group.fixed": [("sort -c", "sort")],
     "18-nested-groups.fixed": [('sort", "baskets.txt', 'seq", "3')],
 }
-"""The lab has two nodes with GPUs, and eight cores on each; and the last two sort what is not in order, or gone."""
+"""The lab has two nodes with GPUs, and eight cores on each; two of them sort what is in no order, or gone."""
 _PATIENCE = 180.0
 
 

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 from jobman.engines import features
 from jobman.engines.base import Refused
-from jobman.engines.features import Support, emulated, native, refused
+from jobman.engines.features import Support, emulated, in_order, native, refused
 from jobman.engines.scripts.limits import FEATURES as OF_SCRIPTS
 from jobman.engines.scripts.limits import asks_too_much
-from jobman.plan.features import CATALOGUE, users
+from jobman.plan.features import users
 from jobman.plan.model import Plan, Unit
 from jobman.settings.flux import FluxSite
 
@@ -52,9 +52,7 @@ _OWN: dict[str, Support] = {
     "placement.exclusive": native("--exclusive"),
     "priority": native("the urgency that `flux.priorities` of the settings names"),
 }
-FEATURES: dict[str, Support] = {
-    feature.id: _OWN.get(feature.id) or OF_SCRIPTS[feature.id] for feature in CATALOGUE
-}
+FEATURES: dict[str, Support] = in_order({**OF_SCRIPTS, **_OWN})
 
 
 def refusals(plan: Plan, site: FluxSite, *, no_container: bool = False) -> list[Refused]:

@@ -29,9 +29,11 @@ class Said(msgspec.Struct, frozen=True):
 class NotThere(Exception):
     """The manager's commands are not on this machine, or nobody answers them."""
 
-    def __init__(self, message: str, advice: str = "") -> None:
+    def __init__(self, message: str, advice: str = "", *, is_absent: bool = False) -> None:
         super().__init__(message)
         self.advice = advice
+        self.is_absent = is_absent
+        """Whether there is nobody to ask: then nothing was done, either."""
 
 
 class Failed(Exception):
@@ -92,6 +94,7 @@ class Commands:
             raise NotThere(
                 f"{self._name} is not on this machine: there is no command {words[0]}",
                 f"run jobman where {words[0]} works, or choose another engine",
+                is_absent=True,
             ) from None
         except subprocess.TimeoutExpired:
             return Said(1, "", f"{words[0]} did not answer within {_PATIENCE:.0f} s")
@@ -99,7 +102,8 @@ class Commands:
         if said.code != 0 and self._is_absent(said.error):
             words_of_it = _bare(said.words, words[0])
             advice = f"run jobman where {words[0]} works, or choose another engine"
-            raise NotThere(f"{self._name} is not set up on this machine: {words_of_it}", advice)
+            message = f"{self._name} is not set up on this machine: {words_of_it}"
+            raise NotThere(message, advice, is_absent=True)
         return said
 
     def is_transient(self, said: Said) -> bool:

@@ -6,7 +6,7 @@ import fcntl
 import os
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -104,7 +104,9 @@ class Folder:
         """
         lock = os.open(self.path / "lock", os.O_CREAT | os.O_RDWR, 0o600)
         try:
-            fcntl.flock(lock, fcntl.LOCK_EX)
+            # Not every file system of a cluster has locks; there nobody is kept out.
+            with suppress(OSError):
+                fcntl.flock(lock, fcntl.LOCK_EX)
             self.lock = lock
             yield
         finally:

@@ -120,7 +120,8 @@ def _surroundings(unit: Unit, axes: Sequence[str]) -> Iterator[str]:
         yield "listens=1"
     for port in unit.policies.ports:
         if port.name is not None and port.port is not None:
-            yield f"PORT_{shouted(port.name)}={port.port} environment+=(PORT_{shouted(port.name)}={port.port})"
+            variable = f"PORT_{shouted(port.name)}={port.port}"
+            yield f"{variable} environment+=({variable})"
     for name in ("stdout", "stderr"):
         if (path := getattr(unit, name)) is not None:
             yield f"{name}={quoted(path, axes)}"

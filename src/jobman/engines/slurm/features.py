@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 from jobman.engines import features
 from jobman.engines.base import Refused
-from jobman.engines.features import Support, emulated, native
+from jobman.engines.features import Support, emulated, in_order, native
 from jobman.engines.scripts.limits import FEATURES as OF_SCRIPTS
-from jobman.engines.scripts.limits import LOOP, SCRIPT, asks_too_much
+from jobman.engines.scripts.limits import asks_too_much
 from jobman.engines.slurm.shape import known_types
 from jobman.plan.features import users
 from jobman.plan.model import Plan
@@ -50,7 +50,7 @@ _OWN: dict[str, Support] = {
     "placement.exclusive": native("--exclusive"),
     "priority": native("the QOS that `slurm.priorities` of the settings names"),
 }
-FEATURES: dict[str, Support] = {**OF_SCRIPTS, **_OWN}
+FEATURES: dict[str, Support] = in_order({**OF_SCRIPTS, **_OWN})
 
 
 def refusals(plan: Plan, site: SlurmSite, *, no_container: bool = False) -> list[Refused]:
@@ -68,6 +68,3 @@ def _unnamed_types(plan: Plan, site: SlurmSite) -> Iterator[Refused]:
         if kinds:
             note = f"`slurm.resources` of the settings does not say what {', '.join(sorted(kinds))} is called"
             yield Refused("shape.site-type", (unit.id,), note)
-
-
-__all__ = ["FEATURES", "LOOP", "SCRIPT", "refusals"]

@@ -2,7 +2,7 @@
 
 # Which copy this is, and where.
 place() {
-    NODE=${SLURMD_NODENAME:-$(hostname)} ALL_CORES=${SLURM_CPUS_ON_NODE:-1}
+    NODE=${SLURMD_NODENAME:-$HOSTNAME} ALL_CORES=${SLURM_CPUS_ON_NODE:-1}
     if [[ $DIRECT ]]; then
         RANK=0 STEP=
     else
@@ -39,7 +39,7 @@ why_stopped() {
 
 allocation() {
     local names
-    ELEMENT=${SLURM_ARRAY_TASK_ID:-0}
+    ELEMENT=${SLURM_ARRAY_TASK_ID:-0} NODE=${SLURMD_NODENAME:-$HOSTNAME}
     NODES=$SLURM_JOB_NODELIST NNODES=$SLURM_JOB_NUM_NODES NODELIST=$SLURM_JOB_NODELIST
     if [[ $NODELIST == *[,[]* ]]; then
         names=$(scontrol show hostnames "$NODELIST")

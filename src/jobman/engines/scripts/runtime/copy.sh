@@ -90,7 +90,11 @@ surround() {
     scratch_of
 }
 
-scratch_of() { JOBMAN_SCRATCH=${scratch:-${TMPDIR:-/tmp}}/jobman-$JOBMAN_JOB_ID-${KEY//\//+}-$ATTEMPT; }
+scratch_of() {
+    JOBMAN_SCRATCH=${scratch:-${TMPDIR:-/tmp}}/jobman-$JOBMAN_JOB_ID-${KEY//\//+}-$ATTEMPT
+    # Nodes may share the folder.
+    [[ $DIRECT ]] || JOBMAN_SCRATCH+=-$NODE
+}
 
 # Where others of the job are that can be reached by now.
 peer() { # TASK VARIABLE REPLICAS PORT=NUMBER...
