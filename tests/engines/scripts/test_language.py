@@ -1,21 +1,30 @@
-"""The examples of the language, as its source has them or corrected: all of them run on a real Slurm."""
+"""The examples of the language, as its source has them or corrected: all run on a real Slurm or Flux."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
 
 from jobman.control.answers import Submission
+from tests.conformance.flux import FluxSite, open_flux
 from tests.conformance.slurm import SlurmSite, open_slurm
 from tests.spec.test_seed_blocks import PLANS, SEEDS
 
-pytestmark = [pytest.mark.component("slurm"), pytest.mark.slow]
-SETTINGS = """
-slurm:
-  facts: {io.archspec.cpu.target=zen3: amd64, hardware.gpu.available: amd64}
-"""
+pytestmark = pytest.mark.slow
+Site = SlurmSite | FluxSite
+_OPENINGS: dict[str, Callable[[Path], AbstractContextManager[Site]]] = {
+    "slurm": open_slurm,
+    "flux": open_flux,
+}
+_ENGINES = [pytest.param(name, marks=pytest.mark.component(name)) for name in _OPENINGS]
+_FACTS = "facts: {io.archspec.cpu.target=zen3: amd64, hardware.gpu.available: amd64}"
+_SETTINGS = {
+    "slurm": f"slurm: {{{_FACTS}}}",
+    "flux": f"flux: {{queue: main, memory_per_core: 8Gi, {_FACTS}}}",
+}
 """What those machines are called that the examples ask for."""
 _OTHERWISE = {
     "04-group-with-queue.fixed": [("count: 6", "count: 2"), ("count: 3", "count: 1")],
@@ -28,13 +37,16 @@ _PATIENCE = 180.0
 
 
 @pytest.fixture
-def site(tmp_path: Path) -> Iterator[SlurmSite]:
-    with open_slurm(tmp_path) as found:
+def site(engine: str, tmp_path: Path) -> Iterator[Site]:
+    with _OPENINGS[engine](tmp_path) as found:
         yield found
 
 
+@pytest.mark.parametrize(
+    "engine", [pytest.param(name, marks=pytest.mark.component(name)) for name in _OPENINGS]
+)
 @pytest.mark.parametrize("name", PLANS)
-def test_an_example_of_the_language_runs(name: str, site: SlurmSite, tmp_path: Path) -> None:
+def test_an_example_of_the_language_runs(engine: str, name: str, site: Site, tmp_path: Path) -> None:
     folder = tmp_path / "work"
     folder.mkdir()
     (folder / "catalogue").mkdir()
@@ -46,7 +58,7 @@ def test_an_example_of_the_language_runs(name: str, site: SlurmSite, tmp_path: P
     submission = Submission(
         document=text,
         file=f"{name}.yaml",
-        settings=SETTINGS,
+        settings=_SETTINGS[engine],
         cwd=str(folder),
         environment=site.environment,
     )
