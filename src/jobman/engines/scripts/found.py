@@ -96,6 +96,7 @@ class BatchJob:
         self.natives = natives
         self._lines = folder.lines()
         self._by_key = by_key(self._lines)
+        self._known: dict[tuple[str, str | None], ReplicaAt] = {}
 
     @property
     def id(self) -> str:
@@ -165,6 +166,13 @@ class BatchJob:
             yield self._replica(row.unit, f"{prefix}{row.unit.name}.{index}", index, row.outcome)
 
     def _replica(self, unit: Unit, key: str, index: int, outcome: str | None) -> ReplicaAt:
+        """How a replica stands; it is asked for again and again."""
+        known = self._known.get((key, outcome))
+        if known is None:
+            known = self._known[key, outcome] = self._found(unit, key, index, outcome)
+        return known
+
+    def _found(self, unit: Unit, key: str, index: int, outcome: str | None) -> ReplicaAt:
         lines = [line for line in self._by_key.get(key, ()) if line.kind in _STATES]
         attempts = self._attempts(lines)
         state = _STATES[lines[-1].kind] if lines else self._unsaid(unit, index, outcome)
