@@ -74,7 +74,7 @@ class FluxEngine(Bound):
     name = "flux"
     gpu_variable = "CUDA_VISIBLE_DEVICES"
     os_label = "os.name"
-    beat = 1.0
+    beat = 1.5
 
     def __init__(self, site: FluxSite, folder: Path) -> None:
         super().__init__(folder, settings_from_text(TEXT + _SITE.format("main"), "settings.yaml"))

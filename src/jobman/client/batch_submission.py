@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import time
 from collections.abc import Mapping, Sequence
@@ -22,9 +23,12 @@ from jobman.engines.scripts.commands import Failed, NotThere
 from jobman.engines.scripts.delegate import Delegate, Script
 from jobman.engines.scripts.done import left_word
 from jobman.engines.scripts.folder import About, Folder
+from jobman.engines.scripts.given import given_to
 from jobman.engines.scripts.graph import Piece
+from jobman.engines.scripts.program import tags_of
 from jobman.engines.scripts.registry import Entry, Registry
 from jobman.engines.scripts.site import Job
+from jobman.engines.vault import Unavailable, Vault
 from jobman.plan.model import Plan
 from jobman.settings import Settings
 from jobman.settings.slurm import BatchSite
@@ -48,6 +52,8 @@ class Prepared(msgspec.Struct, frozen=True, kw_only=True):
     notes: tuple[str, ...] = ()
     environment: dict[str, str] | None = None
     site: BatchSite
+    given: dict[str, bytes] = {}
+    """What is handed to copies and stands in no document."""
 
     @property
     def pieces(self) -> list[Piece]:
@@ -158,7 +164,15 @@ class Submitting:
             notes=tuple(notes),
             environment=submission.environment,
             site=site,
+            given=self._given(plan, job, submission.environment),
         )
+
+    def _given(self, plan: Plan, job: Job, environment: Mapping[str, str] | None) -> dict[str, bytes]:
+        home = Path((environment or os.environ).get("HOME") or "~").expanduser() / ".jobman"
+        try:
+            return given_to(plan, tags_of(plan), Vault(home), job.folder, Path(job.cwd or "."))
+        except Unavailable as error:
+            raise Refusal("cannot", error.message, "jobman submits what is there") from error
 
     def is_known(self, prepared: Sequence[Prepared]) -> bool:
         """Whether this submission came before; raises where it was another with the same key."""
@@ -207,7 +221,7 @@ class Submitting:
         if not folder.has("about.json"):
             scripts = {script.name: script.text for script in one.scripts}
             earlier = str(one.about.options.get("rerun_of", "an earlier job"))
-            word = left_word(one.plan, one.job.done, earlier)
+            word = {**left_word(one.plan, one.job.done, earlier), **one.given}
             folder.make(one.about, scripts, one.environment, held=hold, word=word)
         failpoint("batch.before-register")
         entry = Entry(

@@ -13,7 +13,8 @@ from pathlib import Path
 
 import msgspec
 
-OWN_PREFIX = "JOBMAN_"
+from jobman.engines.vault import OWN_PREFIX
+
 _OF_THE_SHELL = frozenset(("_", "SHLVL", "PWD", "OLDPWD"))
 _DEFAULT_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 _NEW = 600.0

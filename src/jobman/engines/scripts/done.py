@@ -26,12 +26,12 @@ def done_of(job: BatchJob, *, in_part: bool = True) -> dict[str, tuple[int, ...]
     return found
 
 
-def left_word(plan: Plan, done: Mapping[str, Sequence[int]], whose: str) -> dict[str, str]:
+def left_word(plan: Plan, done: Mapping[str, Sequence[int]], whose: str) -> dict[str, bytes]:
     """What is in the folder of the new job from the beginning, as if its own scripts had left it."""
-    found: dict[str, str] = {}
+    found: dict[str, bytes] = {}
     for unit in plan.children():
         if indexes := done.get(unit.name):
-            found.update(_word(unit, indexes, whose))
+            found.update((place, text.encode()) for place, text in _word(unit, indexes, whose))
     return found
 
 

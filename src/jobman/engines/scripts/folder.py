@@ -59,7 +59,7 @@ class Folder:
         environment: Mapping[str, str] | None = None,
         *,
         held: bool = False,
-        word: Mapping[str, str] | None = None,
+        word: Mapping[str, bytes] | None = None,
     ) -> None:
         """Everything that a job needs before any of it is submitted; it is there when `about` is.
 
@@ -74,8 +74,10 @@ class Folder:
                 pass
         (self.path / "ids").touch()
         self.mark("held", there=held)
-        for place, text in (word or {}).items():
-            (self.path / place).write_text(text)
+        for place, content in (word or {}).items():
+            (self.path / place).parent.mkdir(parents=True, exist_ok=True)
+            (self.path / place).touch(mode=0o600)
+            (self.path / place).write_bytes(content)
         if environment is not None:
             write(self.path / _ENVIRONMENT, msgspec.json.encode(environment).decode())
         write(self.path / _ABOUT, msgspec.json.encode(about).decode())

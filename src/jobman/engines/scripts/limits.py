@@ -65,8 +65,8 @@ FEATURES: dict[str, Support] = {
     "runtime.class": refused("there are no runtime classes; leave `runtime.class` out"),
     "runtime.os": native("linux only"),
     "identity": refused("jobs run as who submits them; leave `identity` out"),
-    "secrets": refused("secrets are not carried to nodes; read them from a file that only you can read"),
-    "env_from": refused("variables from elsewhere are not carried to nodes; use `environment`"),
+    "secrets": emulated("kept in the job's folder, which only you can read; read there by the script"),
+    "env_from": emulated("as they are when it is submitted; kept in the job's folder"),
     "profiles": native("expanded when it is submitted"),
     "security": refused("jobs run as who submits them; leave `security` out"),
     "security.privileged": refused("jobs run as who submits them; leave `security` out"),
@@ -74,7 +74,7 @@ FEATURES: dict[str, Support] = {
     **{f"volumes.{kind}": refused(_VOLUME) for kind in VOLUME_KINDS},
     **{f"volumes.{kind}": refused(_CLUSTER) for kind in ("claim", "csi", "nfs", "image")},
     "ports": native("of the node, shared with everything on it"),
-    "ports.free": refused("no free port is found on nodes; give a number"),
+    "ports.free": emulated("the script looks for one that nobody answers at"),
     "ports.expose": native("every port of a node can be reached from outside the job"),
     "result_file": emulated(SCRIPT),
     "coordinator": refused("copies are not told where the coordinator is; use JOBMAN_NODELIST"),
@@ -90,6 +90,10 @@ def asks_too_much(plan: Plan, *, container: bool, no_container: bool) -> list[Re
     if units and not container and not no_container:
         note = "no program runs containers here: `container` of the settings names one"
         found.append(Refused("image", units, f"{note}; --no-container leaves the image out"))
+    if units := _using(plan, "secrets", _has_a_place):
+        found.append(
+            Refused("secrets", units, "nothing is put in the way of others on a node; use `variable`")
+        )
     if units := _using(plan, "runtime.os", _is_for_windows):
         found.append(Refused("runtime.os", units, "nodes run linux"))
     return found
@@ -103,6 +107,10 @@ def _on_the_document(plan: Plan) -> Iterator[Refused]:
             yield Refused(name, (), note)
     if plan.policies.hooks is not None:
         yield Refused("hooks.before", (), "on the document nobody would run it; write it on the tasks")
+
+
+def _has_a_place(unit: Unit) -> bool:
+    return any(secret.path is not None for secret in unit.policies.secrets)
 
 
 def _is_for_windows(unit: Unit) -> bool:

@@ -8,6 +8,7 @@ from math import ceil
 
 from jobman.engines.peers import shouted
 from jobman.engines.scripts import checks, steps
+from jobman.engines.scripts.given import FOLDER, is_given
 from jobman.engines.scripts.quoting import AXIS, array, number, quoted, spans
 from jobman.engines.scripts.site import Job
 from jobman.plan.model import Plan, Unit
@@ -19,7 +20,7 @@ VARIABLES = (
     *("name", "kind", "replicas", "copies", "grace", "restart", "cores", "gpus", "duration", "warning"),
     *("warn_after", "cwd", "stdout", "stderr", "command", "before", "after", "at_stop", "result_file"),
     *("scratch", "coordinator", "wrap", "rules", "retries", "delay", "factor", "retry_codes"),
-    *("retry_reasons", "environment", "step", "ready", "alive", "begun", "listens"),
+    *("retry_reasons", "environment", "step", "ready", "alive", "begun", "listens", "given", "free_ports"),
 )
 """Everything a unit may say. A copy that runs elsewhere is given these."""
 
@@ -31,6 +32,8 @@ def unit_function(
     axes = tuple(unit.matrix)
     body = [*_what(unit, job, parts, axes), *_ends(unit), *_failures(unit, plan)]
     if unit.kind == "task":
+        if is_given(unit):
+            body.append(f'given="$J/{FOLDER}/{tag}"')
         body += [*_surroundings(unit, axes), *_commands(unit, job, axes), *checks.lines(unit)]
         body += [f"DIRECT= {array('step', launch)}" if launch else "DIRECT=1"]
     found = [f"# {describe(unit, job.file)}", f"unit_{tag}() {{", '    unset "${OF_A_UNIT[@]}"']
@@ -118,6 +121,8 @@ def _surroundings(unit: Unit, axes: Sequence[str]) -> Iterator[str]:
         yield f"coordinator={quoted(unit.coordinator.unit)}"
     if unit.policies.ports:
         yield "listens=1"
+    if free := [shouted(port.name) for port in unit.policies.ports if port.name and port.port is None]:
+        yield array("free_ports", free)
     for port in unit.policies.ports:
         if port.name is not None and port.port is not None:
             variable = f"PORT_{shouted(port.name)}={port.port}"

@@ -3,7 +3,7 @@
 copy() {
     place
     HERE=$J/out/$KEY/$ATTEMPT/$RANK
-    CODE='' REASON='' SIGNAL='' SAYS='' WHY='' STOPPED='' ASKED='' CHILD='' TIMERS=()
+    CODE='' REASON='' SIGNAL='' SAYS='' WHY='' STOPPED='' ASKED='' CHILD='' PORTS='' TIMERS=()
     trap on_stop URG
     trap on_end TERM
     trap on_warn USR1
@@ -14,8 +14,9 @@ copy() {
     surround
     if enter; then
         now
-        HOST=$HOSTNAME
-        write_down began "$at" "${STEP:-}" "$NODES" "$STARTS" "$NODE" "$HOST"
+        # What the machine itself is called: managers may have other names for it.
+        [[ ! ${listens:-} ]] || HOST=$(uname -n)$PORTS
+        write_down began "$at" "${STEP:-}" "$NODES" "$STARTS" "$NODE" "${HOST:-}"
         [[ ! $DIRECT ]] || started
         timers
         work
@@ -96,17 +97,29 @@ scratch_of() {
     [[ $DIRECT ]] || JOBMAN_SCRATCH+=-$NODE
 }
 
+# A port for each name that has none, at which nobody answers yet.
+find_ports() {
+    local name number
+    for name in "${free_ports[@]}"; do
+        number=$((20000 + (RANDOM * 32768 + RANDOM) % 12000))
+        while (exec {IDLE}<>"/dev/tcp/127.0.0.1/$number") 2>/dev/null; do number=$((number + 1)); done
+        printf -v "PORT_$name" %s "$number"
+        environment+=("PORT_$name=$number")
+        PORTS+=" $name=$number"
+    done
+}
+
 # Where others of the job are that can be reached by now.
 peer() { # TASK VARIABLE REPLICAS PORT=NUMBER...
-    local task=$1 name=$2 many=$3 file each host index
+    local task=$1 name=$2 many=$3 file each host found index
     shift 3
     for file in "$J/hosts/${KEY%"${KEY##*/}"}$task".* "$J/hosts/$task".*; do
         [[ -e $file ]] || continue
         index=${file##*.}
-        read -r host <"$file"
+        read -r host found <"$file"
         [[ $index != 0 ]] || export "JOBMAN_HOST_$name=$host"
         ((many == 1)) || export "JOBMAN_HOST_${name}_$index=$host"
-        for each in "$@"; do
+        for each in "$@" $found; do
             [[ $index != 0 ]] || export "JOBMAN_PORT_${name}_$each"
             ((many == 1)) || export "JOBMAN_PORT_${name}_${each%=*}_$index=${each#*=}"
         done
@@ -122,6 +135,11 @@ enter() {
         fails launch-failed "the working directory $cwd is not there on $NODE"
         return
     fi
+    if [[ ${given:-} && ! -r $given.behind ]]; then
+        fails launch-failed "its secrets and variables from elsewhere are not in $J: submit it with jobman"
+        return
+    fi
+    [[ ! ${free_ports+set} ]] || find_ports
     # A hook before it may still make the program.
     [[ ! ${command+set} || ${before+set} || ${#wrap[@]} != 0 ]] || is_there "${command[0]}" ||
         fails launch-failed "there is no program ${command[0]} on $NODE" 127
@@ -172,7 +190,12 @@ work() {
 
 # A command in place of this shell, with its own environment: any name in it may also be one of this script's.
 become() { # COMMAND...
-    for JOBMAN_NEXT in "${JOBMAN_INHERITED[@]}" "${environment[@]}"; do
+    local JOBMAN_BEFORE=() JOBMAN_BEHIND=()
+    if [[ ${given:-} ]]; then
+        while IFS= read -r -d '' JOBMAN_NEXT; do JOBMAN_BEFORE+=("$JOBMAN_NEXT"); done <"$given.before"
+        while IFS= read -r -d '' JOBMAN_NEXT; do JOBMAN_BEHIND+=("$JOBMAN_NEXT"); done <"$given.behind"
+    fi
+    for JOBMAN_NEXT in "${JOBMAN_INHERITED[@]}" "${JOBMAN_BEFORE[@]}" "${environment[@]}" "${JOBMAN_BEHIND[@]}"; do
         # What jobman tells a copy, nobody else does.
         JOBMAN_NAME=${JOBMAN_NEXT%%=*}
         [[ $JOBMAN_NAME == JOBMAN_* && ${!JOBMAN_NAME+set} ]] || { unset -v "$JOBMAN_NAME" && export "$JOBMAN_NEXT"; }
