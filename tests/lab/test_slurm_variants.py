@@ -136,6 +136,10 @@ class TestAccounting:
         assert "Invalid account" in refused.stderr
 
 
+@pytest.mark.skipif(
+    "JOBMAN_TEST_LARGE" not in os.environ,
+    reason="a thousand daemons slow down everybody else: JOBMAN_TEST_LARGE=1 has them",
+)
 def test_a_thousand_nodes_can_have_one_job():
     with slurm_variant("large") as conf:
         slurm = Slurm(conf)

@@ -45,7 +45,7 @@ def told(**values: object) -> list[tuple[str, str, str]]:
         ({"state": "SCHED", "urgency": 16}, ("waiting", "Resources", "")),
         ({"state": "SCHED", "urgency": 0}, ("held", "held", "")),
         ({"state": "DEPEND", "dependencies": ["after-success=f2"]}, ("waiting", "Dependency", "")),
-        ({"state": "DEPEND", "dependencies": ["begin-time=99"]}, ("waiting", "BeginTime", "")),
+        ({"state": "DEPEND", "dependencies": ["begin@15:07:54"]}, ("waiting", "BeginTime", "")),
         ({"state": "RUN"}, ("running", "", "")),
         ({"state": "CLEANUP"}, ("running", "", "")),
         ({"state": "INACTIVE", "result": "COMPLETED"}, ("over", "", "")),

@@ -91,7 +91,7 @@ def _native(job: FluxJob, found: Whose, ids: str) -> Native:
 def _reason(job: FluxJob) -> str:
     if job.urgency == 0:
         return HELD
-    if any(each.startswith("begin-time") for each in job.dependencies):
+    if any(each.startswith("begin") for each in job.dependencies):
         return BEGIN
     return DEPENDENCY if job.state == "DEPEND" else RESOURCES
 

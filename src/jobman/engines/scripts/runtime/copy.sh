@@ -281,6 +281,8 @@ stop_child() {
     timer "$grace" kill_child "$target"
     if [[ ${at_stop+set} ]]; then (become "${at_stop[@]}"); fi
     kill -TERM -- "-$target" 2>/dev/null
+    # One that stands still would not hear of it.
+    kill -CONT -- "-$target" 2>/dev/null
 }
 
 kill_child() { kill -KILL -- "-$1" 2>/dev/null; }
