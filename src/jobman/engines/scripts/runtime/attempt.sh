@@ -274,10 +274,11 @@ watch_copies() {
 }
 
 seen() {
-    local began step rest number
+    local line number
     if [[ ! $SEEN && -e $folder/0.began ]]; then
-        IFS=$'\t' read -r began step NODES rest _ HOST <"$folder/0.began"
-        STEP=$step
+        # Tabs in a row would be taken for one.
+        IFS= read -r line <"$folder/0.began"
+        IFS=$'\x1f' read -r _ STEP NODES _ _ HOST <<<"${line//$'\t'/$'\x1f'}"
         started
     fi
     if [[ ${begun+set} && ! $PASSED ]]; then
