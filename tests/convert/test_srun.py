@@ -73,7 +73,16 @@ def test_it_goes_to_a_folder(srun, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "arguments", [(), ("--multi-prog", "x"), ("-n", "x", "true"), ("--wat", "true"), ("-n",)]
+    "arguments",
+    [
+        ("--input=file", "true"),
+        ("--export=NONE", "true"),
+        (),
+        ("--multi-prog", "x"),
+        ("-n", "x", "true"),
+        ("--wat", "true"),
+        ("-n",),
+    ],
 )
 def test_what_it_cannot_do_it_refuses(srun, arguments):
     done = srun(*arguments)

@@ -21,11 +21,13 @@ while [ $# -gt 0 ]; do
         -D|--chdir) value "$@"; folder=$2; shift 2 ;;
         --ntasks-per-node|--tasks-per-node) value "$@"; count=${count:-$2}; shift 2 ;;
         -l|--label) label=1; shift ;;
+        --export) value "$@"; [ "$2" = ALL ] || refuse "--export=$2 is not done"; shift 2 ;;
+        -i|--input) value "$@"; [ "$2" = none ] || refuse "$1 $2 is not done"; shift 2 ;;
         # How Slurm would place, bind and limit a step has no meaning for processes side by side.
         -N|--nodes|-t|--time|-J|--job-name|-p|--partition|-A|--account|-w|--nodelist|-x|--exclude|-m|--distribution|\
         -C|--constraint|-G|--gpus|--gpus-per-task|--gpus-per-node|--gres|--mem|--mem-per-cpu|--mem-per-gpu|--cpu-bind|\
-        --gpu-bind|--mem-bind|--mpi|--hint|--export|--cpus-per-gpu|--threads-per-core|--ntasks-per-socket|--qos|\
-        --open-mode|--comment|--kill-on-bad-exit|--wait|--accel-bind|--network|-i|--input)
+        --gpu-bind|--mem-bind|--mpi|--hint|--cpus-per-gpu|--threads-per-core|--ntasks-per-socket|--qos|\
+        --open-mode|--comment|--kill-on-bad-exit|--wait|--accel-bind|--network)
             if [ -n "$joined" ]; then shift 2
             elif [ "$1" = --kill-on-bad-exit ]; then shift
             else value "$@"; shift 2; fi ;;
