@@ -63,7 +63,7 @@ class LocalSite:
         self.client.close()
         assert wait_until_gone(self.places), "the service does not stop"
         _shut_launcher(self.places.state / "launcher.sock")
-        left = _left(lambda: [*_processes(self.mark), *_processes(str(self.places.state))])
+        left = _left(lambda: [*processes(self.mark), *processes(str(self.places.state))])
         assert not left, f"processes outlive the service: {left}"
 
     def bind(self, folder: Path) -> Local:
@@ -137,7 +137,7 @@ class Local(Bound):
         for job in self._jobs:
             job.end()
         open_ends = [f"{job.id} is over, but {found}" for job in self._jobs for found in job.unfinished()]
-        left = _left(lambda: [found for job in self._jobs for found in _processes(job.id)])
+        left = _left(lambda: [found for job in self._jobs for found in processes(job.id)])
         used = {node.name: node.used for node in self._site.client.nodes() if any(node.used.values())}
         found = [f"a job left processes: {left}"] if left else []
         return open_ends + found + ([f"a job holds resources after its end: {used}"] if used else [])
@@ -151,7 +151,7 @@ def _shut_launcher(path: Path) -> None:
         connection.recv(4096)
 
 
-def _processes(mark: str) -> list[str]:
+def processes(mark: str) -> list[str]:
     """Processes whose command or environment has this in it."""
     found = []
     for process in Path("/proc").iterdir():
