@@ -423,9 +423,20 @@ class BatchClient(Client):
         with as_failures():
             return self._one(ref)
 
+    def _recover(self, ref: str) -> int:
+        """Take up the job that the manager has and nobody here knows: it says where its folder is.
+
+        One that is asked for by its name may be any of them.
+        """
+        known = {entry.id for entry in self._registry.all()}
+        strangers = {native.job: native.id for native in self._manager.queue() if native.job not in known}
+        meant = {job: native for job, native in strangers.items() if job.startswith(ref)} or strangers
+        folders = (self._manager.folder_of(native) for native in meant.values())
+        return sum(self._registry.adopt(folder) for folder in folders if folder is not None)
+
     def _one(self, ref: str) -> BatchJob:
         found = self._registry.find(ref)
-        if not found and self._registry.rebuild():
+        if not found and (self._registry.rebuild() or self._recover(ref)):
             found = self._registry.find(ref)
         if not found:
             raise Refusal("no-such-job", f"There is no job {ref!r}.", _LIST)

@@ -7,6 +7,7 @@ import re
 import shutil
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 from jobman.engines.base import Refused
@@ -191,6 +192,15 @@ class Flux:
         return read_rows(self.jobs("-A"), os.geteuid())
 
     # -- acting ----------------------------------------------------------------------------------
+
+    def folder_of(self, native: str) -> Path | None:
+        """Where it writes: beside all else that is known of the job."""
+        try:
+            text = self.commands.ask("flux", "job", "info", native, "jobspec")
+        except Failed:
+            return None
+        found = re.search(r'"path": ?"([^"]*)/flux-[^"/]*\.out"', text)
+        return Path(found[1]) if found is not None else None
 
     def cancel(self, waiting: Iterable[str], running: Iterable[str] = ()) -> None:
         """Those that wait go at once; those that run are asked, and end as their grace allows."""

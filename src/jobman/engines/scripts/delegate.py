@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, Protocol
 
 import msgspec
@@ -96,6 +97,9 @@ class Delegate(Protocol):
 
     def finished(self, ids: Iterable[str]) -> list[Native]:
         """What became of jobs that are no longer in the queue, where anybody remembers."""
+
+    def folder_of(self, native: str) -> Path | None:
+        """The folder of the job that a piece belongs to, where the manager can tell."""
 
     def cancel(self, waiting: Iterable[str], running: Iterable[str] = ()) -> None: ...
     def kill(self, ids: Iterable[str]) -> None: ...

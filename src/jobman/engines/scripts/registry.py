@@ -78,6 +78,13 @@ class Registry:
         """Add the jobs whose folders are there and which are not known; returns how many."""
         return self._add_unknown(self._read("", ()))
 
+    def adopt(self, folder: Path) -> bool:
+        """Add the job of a folder, wherever that is; False where it is none."""
+        entry = self._entry(folder)
+        if entry is not None:
+            self.add(entry)
+        return entry is not None
+
     def _add_unknown(self, known: Iterable[Entry]) -> int:
         try:
             there = {place.name for place in self._folders.iterdir()}

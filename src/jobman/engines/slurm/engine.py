@@ -8,6 +8,7 @@ import re
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 from jobman.engines.base import Refused
@@ -25,7 +26,7 @@ from jobman.engines.slurm.choosing import choose
 from jobman.engines.slurm.compile import Script, compile_plan, dependency, partition
 from jobman.engines.slurm.facts import feature
 from jobman.engines.slurm.features import refusals
-from jobman.engines.slurm.nodes import read_nodes, with_types
+from jobman.engines.slurm.nodes import fields_of, read_nodes, with_types
 from jobman.engines.slurm.queue import FORMAT, read_accounts, read_queue, read_rows
 from jobman.engines.slurm.whys import waits
 from jobman.plan.model import Plan
@@ -151,6 +152,15 @@ class Slurm:
             )
             found += read_accounts(text)
         return found
+
+    def folder_of(self, native: str) -> Path | None:
+        """Where it writes: beside all else that is known of the job."""
+        try:
+            text = self.commands.ask("scontrol", "--oneliner", "show", "job", native)
+        except Failed:
+            return None
+        place = fields_of(text.partition("\n")[0]).get("StdOut")
+        return Path(place).parent if place else None
 
     @cached_property
     def has_accounting(self) -> bool:
