@@ -157,8 +157,9 @@ class BatchClient(Client):
         try:
             about = folder.about()
         except (OSError, msgspec.DecodeError):
-            # Somebody removed its folder: nothing is known of it any more.
-            self._registry.remove([entry.id])
+            if self._root.is_dir() and not folder.path.exists():
+                # Somebody removed its folder: nothing is known of it any more.
+                self._registry.remove([entry.id])
             return None
         job = BatchJob(folder, about, natives)
         job.is_whole = whole
