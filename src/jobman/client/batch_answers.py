@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, cast
 
+from jobman.client.task_rows import task_row
 from jobman.control import answers
 from jobman.control.admission import flavor_of
 from jobman.engines.endings import how_it_ended
 from jobman.engines.scripts.delegate import NodeAt, QueueRowAt, Waiting
-from jobman.engines.scripts.found import BatchJob, ReplicaAt, RowAt
+from jobman.engines.scripts.found import BatchJob, ReplicaAt
 from jobman.engines.scripts.records import Line
 
 _MOST_RESULTS = 1000
@@ -61,7 +62,7 @@ def details_answer(job: BatchJob) -> answers.Details:
     plan = job.plan
     return answers.Details(
         **_glance(job),
-        tasks=[_task(row, job) for row in job.rows],
+        tasks=[task_row(row.unit, plan, row.scope, row.outcome, row.counts) for row in job.rows],
         conditions=list(_conditions(job)),
         document=job.about.document,
         digest=plan.digest,
@@ -76,23 +77,6 @@ def details_answer(job: BatchJob) -> answers.Details:
             "folder": str(job.folder.path),
         },
         results=dict(_results(job)),
-    )
-
-
-def _task(row: RowAt, job: BatchJob) -> answers.Task:
-    unit = row.unit
-    return answers.Task(
-        unit=unit.id,
-        scope=row.scope,
-        name=unit.name,
-        kind=unit.kind,
-        service=unit.service,
-        replicas=unit.replicas,
-        copies=unit.copies[0] if unit.copies else 1,
-        outcome=row.outcome,
-        counts=row.counts,
-        depends_on=[edge.after for edge in job.plan.edges if edge.unit == unit.id],
-        line=unit.line,
     )
 
 

@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 from typing import Any, cast
 
+from jobman.client.task_rows import task_row
 from jobman.control import answers
 from jobman.engines.kubernetes.blockers import Blocker
 from jobman.engines.kubernetes.copies import Copy
-from jobman.engines.kubernetes.course import TaskAt
 from jobman.engines.kubernetes.engine import NodeUse
 from jobman.engines.kubernetes.found import FoundJob, ReplicaAt, replica_key
 from jobman.engines.kubernetes.keeper import KEEPER
@@ -82,7 +82,7 @@ def details_answer(job: FoundJob) -> answers.Details:
 
 def _tasks(job: FoundJob, plan: Plan) -> list[answers.Task]:
     if isinstance(job, DrivenJob):
-        return [_row(row, plan) for row in job.rows]
+        return [task_row(plan.unit(row.unit), plan, row.scope, row.outcome, row.counts) for row in job.rows]
     stand = job.tasks
     found = []
     for unit in plan.units:
@@ -90,40 +90,9 @@ def _tasks(job: FoundJob, plan: Plan) -> list[answers.Task]:
         outcome = own.state if own is not None and own.state in _OUTCOMES else None
         if unit.kind == "group" and job.is_over:
             outcome = job.outcome_of(unit)
-        found.append(
-            answers.Task(
-                unit=unit.id,
-                scope="/".join(f"{part}.0" for part in unit.id.split("/")[:-1]),
-                name=unit.name,
-                kind=unit.kind,
-                service=unit.service,
-                replicas=unit.replicas,
-                copies=unit.copies[0] if unit.copies else 1,
-                outcome=cast(Any, outcome),
-                counts={} if own is None else own.counts,
-                depends_on=[edge.after for edge in plan.edges if edge.unit == unit.id],
-                line=unit.line,
-            )
-        )
+        scope = "/".join(f"{part}.0" for part in unit.id.split("/")[:-1])
+        found.append(task_row(unit, plan, scope, outcome, {} if own is None else own.counts))
     return found
-
-
-def _row(row: TaskAt, plan: Plan) -> answers.Task:
-    """A unit of a driven job, in one of its scopes."""
-    unit = plan.unit(row.unit)
-    return answers.Task(
-        unit=unit.id,
-        scope=row.scope,
-        name=unit.name,
-        kind=unit.kind,
-        service=unit.service,
-        replicas=unit.replicas,
-        copies=unit.copies[0] if unit.copies else 1,
-        outcome=cast(Any, row.outcome),
-        counts=row.counts,
-        depends_on=[edge.after for edge in plan.edges if edge.unit == unit.id],
-        line=unit.line,
-    )
 
 
 def _conditions(job: FoundJob) -> Iterator[answers.Condition]:
@@ -351,9 +320,3 @@ def amounts(found: Mapping[str, Fraction]) -> dict[str, float]:
         kind = "gpu" if gpus_of({name: amount}) else _NAMES.get(name, name)
         told[kind] = told.get(kind, 0.0) + float(amount)
     return told
-
-
-def has_label(job: FoundJob, text: str) -> bool:
-    """Whether a job has KEY=VALUE."""
-    key, _, value = text.partition("=")
-    return job.labels.get(key) == value

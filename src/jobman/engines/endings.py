@@ -45,3 +45,8 @@ def size_words(number: int) -> str:
             break
         value, unit = value / 1024, larger
     return f"{value:.4g} {unit}"
+
+
+def why(error: OSError) -> str:
+    """What the operating system says, without the number and the path."""
+    return (error.strerror or str(error)).lower()

@@ -14,6 +14,8 @@ from typing import Literal
 
 import msgspec
 
+from jobman.engines.endings import why
+from jobman.engines.peers import shouted
 from jobman.spec.access import EnvFrom, Secret
 
 OWN_PREFIX = "JOBMAN_"
@@ -54,7 +56,7 @@ class Vault:
             ) from None
         except OSError as error:
             raise Unavailable(
-                f"the {_NOUNS[kind]} `{name}` in {folder} cannot be read: {_why(error)}"
+                f"the {_NOUNS[kind]} `{name}` in {folder} cannot be read: {why(error)}"
             ) from None
 
     def chosen(self, secret: Secret) -> dict[str, bytes]:
@@ -119,11 +121,6 @@ def variable_of(name: str) -> str:
     return f"{OWN_PREFIX}SECRET_{shouted(name)}"
 
 
-def shouted(name: str) -> str:
-    """A name as part of a variable's."""
-    return re.sub(r"[^A-Z0-9]", "_", name.upper())
-
-
 def variables_from(origins: Sequence[EnvFrom], vault: Vault, cwd: Path) -> dict[str, str]:
     """The variables of `env_from`, later entries over earlier ones; what cannot be a variable is left out."""
     found: dict[str, str] = {}
@@ -149,7 +146,7 @@ def _read_variables(path: Path) -> dict[str, str]:
     except UnicodeDecodeError:
         raise Unavailable(f"`env_from` names {path}, which is not a text in UTF-8") from None
     except OSError as error:
-        raise Unavailable(f"`env_from` names {path}, which cannot be read: {_why(error)}") from None
+        raise Unavailable(f"`env_from` names {path}, which cannot be read: {why(error)}") from None
     found: dict[str, str] = {}
     for number, line in enumerate(text.split("\n"), 1):
         if not line.strip() or line.lstrip().startswith("#"):
@@ -196,8 +193,3 @@ def _place(result: Arrangement, path: str, below: str, entries: dict[str, bytes]
 
 def _fill(result: Arrangement, folder: str, entries: dict[str, bytes]) -> None:
     result.files.update({f"{folder}/{key}": content for key, content in entries.items()})
-
-
-def _why(error: OSError) -> str:
-    """What the operating system says, without the number and the path."""
-    return (error.strerror or str(error)).lower()

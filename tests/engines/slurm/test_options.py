@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from jobman.engines.slurm.options import displaced, grouped, lines, name_of
+from jobman.engines.scripts.options import grouped
+from jobman.engines.slurm.options import displaced, lines, name_of
 
 GENERATED = ["--nodes=2", "--ntasks-per-node=1", "--mem=100M", "--gres=gpu:2", "--exclusive"]
 
@@ -34,7 +35,7 @@ def test_what_is_given_displaces_what_says_the_same(given: list[str], gone: set[
 
 
 def test_an_option_keeps_its_value() -> None:
-    assert list(grouped(["-p", "long", "--hold", "--mail-type", "END"])) == [
+    assert list(grouped(["-p", "long", "--hold", "--mail-type", "END"], name_of)) == [
         ("partition", ["-p", "long"]),
         ("hold", ["--hold"]),
         ("mail-type", ["--mail-type", "END"]),

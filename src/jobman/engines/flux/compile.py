@@ -16,7 +16,7 @@ from jobman.engines.flux.options import directives, displaced
 from jobman.engines.flux.shape import request
 from jobman.engines.scripts import program
 from jobman.engines.scripts.graph import After, Piece, pieces_of
-from jobman.engines.scripts.parts import merged
+from jobman.engines.scripts.parts import facts_of
 from jobman.engines.scripts.quoting import number
 from jobman.engines.scripts.site import Job
 from jobman.engines.scripts.times import time_needed
@@ -135,10 +135,7 @@ def _time(unit: Unit, plan: Plan, site: FluxSite) -> Iterator[str]:
 
 
 def _constraint(unit: Unit, site: FluxSite) -> Iterator[str]:
-    placement, parts = unit.policies.placement, program.chosen(unit)
-    requires = merged(parts).requires if parts else {}
-    labels = dict(placement.labels) if placement is not None else {}
-    if found := constraint({**requires, **labels}, site.facts):
+    if found := constraint(facts_of(unit), site.facts):
         yield f"--requires={found}"
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterable, Iterator, Sequence
 
+from jobman.engines.scripts.options import grouped
+
 SHORT = {
     "B": "bank",
     "c": "cores",
@@ -42,32 +44,17 @@ def name_of(option: str) -> str | None:
     return None
 
 
-def grouped(words: Sequence[str]) -> Iterator[tuple[str, list[str]]]:
-    """Options with their values, as they were written."""
-    current: tuple[str, list[str]] | None = None
-    for word in words:
-        name = name_of(word)
-        if name is None and current is not None:
-            current[1].append(word)
-            continue
-        if current is not None:
-            yield current
-        current = (name or word, [word])
-    if current is not None:
-        yield current
-
-
 def displaced(generated: Sequence[str], given: Sequence[str]) -> list[str]:
     """What was generated, without what is given in its place; options of the shell add up."""
-    names = {name for name, _ in grouped(given)} - {"setopt"}
+    names = {name for name, _ in grouped(given, name_of)} - {"setopt"}
     if names & _WHOLE:
         names |= _SHAPE
-    return [word for name, words in grouped(generated) if name not in names for word in words]
+    return [word for name, words in grouped(generated, name_of) if name not in names for word in words]
 
 
 def directives(words: Iterable[str]) -> Iterator[str]:
     """Lines of a script that `flux batch` reads as its options; an option stands with its value."""
-    for _, each in grouped(list(words)):
+    for _, each in grouped(list(words), name_of):
         yield f"{_DIRECTIVE} {' '.join(_quoted(word) for word in each)}"
 
 

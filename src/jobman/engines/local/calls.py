@@ -6,8 +6,9 @@ import asyncio
 from collections import defaultdict
 from collections.abc import Mapping
 
+from jobman.engines.endings import why
 from jobman.engines.local.containers import presence_argv, pull_argv, remove_argv
-from jobman.engines.local.orders import CannotRun, why
+from jobman.engines.local.orders import CannotRun
 from jobman.engines.local.runtimes import Runtime
 
 _PATIENCE = 60.0

@@ -6,7 +6,8 @@ import asyncio
 import os
 from pathlib import Path
 
-from jobman.engines.local.orders import CannotRun, why
+from jobman.engines.endings import why
+from jobman.engines.local.orders import CannotRun
 
 _PATIENCE = 600.0
 

@@ -8,6 +8,7 @@ import pwd
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from jobman.engines.endings import why
 from jobman.engines.local.kernel import (
     AMBIENT_RAISE,
     CAP_AMBIENT,
@@ -16,7 +17,7 @@ from jobman.engines.local.kernel import (
     CapabilitySets,
     prctl,
 )
-from jobman.engines.local.orders import CannotRun, Order, why
+from jobman.engines.local.orders import CannotRun, Order
 
 DEFAULT_UMASK = 0o022
 

@@ -11,7 +11,8 @@ from pathlib import Path
 
 import msgspec
 
-from jobman.engines.local.orders import CannotRun, why
+from jobman.engines.endings import why
+from jobman.engines.local.orders import CannotRun
 
 
 class Link(msgspec.Struct):

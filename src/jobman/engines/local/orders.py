@@ -81,8 +81,3 @@ class CannotRun(Exception):
         self.message = message
         self.reason = reason
         self.exit_code = exit_code
-
-
-def why(error: OSError) -> str:
-    """What the operating system says, without the number and the path."""
-    return (error.strerror or str(error)).lower()

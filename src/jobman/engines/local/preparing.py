@@ -13,13 +13,14 @@ from pathlib import Path
 import msgspec
 
 from jobman.engines.base import Address, Order
+from jobman.engines.endings import why
 from jobman.engines.local import environments, private, secrets
 from jobman.engines.local.calls import Images
 from jobman.engines.local.compile import host_cwd, is_contained, joined
 from jobman.engines.local.containers import client_environment
 from jobman.engines.local.environments import Environments
 from jobman.engines.local.links import Links
-from jobman.engines.local.orders import CannotRun, why
+from jobman.engines.local.orders import CannotRun
 from jobman.engines.local.ports import Ports, PortsOfCopy
 from jobman.engines.local.prepared import Prepared
 from jobman.engines.local.private import Owner

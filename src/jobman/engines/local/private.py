@@ -11,7 +11,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from jobman.engines.local.orders import CannotRun, why
+from jobman.engines.endings import why
+from jobman.engines.local.orders import CannotRun
 
 SHARED_MEMORY = Path("/dev/shm")
 

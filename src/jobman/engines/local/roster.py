@@ -11,9 +11,10 @@ from contextlib import suppress
 
 import msgspec
 
+from jobman.engines.endings import why
 from jobman.engines.local import records
 from jobman.engines.local.family import reaped
-from jobman.engines.local.orders import Order, why
+from jobman.engines.local.orders import Order
 from jobman.engines.local.pool import Pool
 from jobman.engines.local.records import CopyState, Exit, Reaped, Wanted
 from jobman.engines.local.trees import Process, open_process

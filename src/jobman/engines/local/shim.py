@@ -19,11 +19,12 @@ from typing import NoReturn
 
 import msgspec
 
+from jobman.engines.endings import why
 from jobman.engines.local import records
 from jobman.engines.local.ending import Seen, conclude
 from jobman.engines.local.family import AdoptedFamily, OwnFamily
 from jobman.engines.local.kernel import become_subreaper, forbid_new_privileges, name_process
-from jobman.engines.local.orders import Order, why
+from jobman.engines.local.orders import Order
 from jobman.engines.local.records import Exit, Start
 from jobman.engines.local.start import NOT_RUNNABLE, start_copy
 from jobman.engines.local.trees import own_process

@@ -11,10 +11,11 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NoReturn
 
+from jobman.engines.endings import why
 from jobman.engines.local import records
 from jobman.engines.local.cgroups import Cage, enter
 from jobman.engines.local.limits import drop_privileges, missing_cores, pin, set_umask, user_groups
-from jobman.engines.local.orders import CannotRun, Order, why
+from jobman.engines.local.orders import CannotRun, Order
 from jobman.engines.local.records import Refusal, Started, path_of
 from jobman.engines.local.steps import carry_out
 from jobman.engines.local.trees import MARKER, Process, own_process

@@ -8,7 +8,8 @@ import stat
 from collections.abc import Iterator
 from pathlib import Path
 
-from jobman.engines.local.orders import CannotRun, Stage, Step, Write, why
+from jobman.engines.endings import why
+from jobman.engines.local.orders import CannotRun, Stage, Step, Write
 
 _AT_ONCE = 1 << 20
 

@@ -10,8 +10,8 @@ import subprocess
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 
+from jobman.engines.endings import why
 from jobman.engines.local.limits import user_groups
-from jobman.engines.local.orders import why
 from jobman.engines.local.ports import port_number
 from jobman.engines.local.prepared import Copy
 from jobman.spec.checks import Check, HttpCheck

@@ -13,9 +13,10 @@ from pathlib import Path
 
 import msgspec
 
+from jobman.engines.endings import why
 from jobman.engines.local import private
 from jobman.engines.local.checkouts import check_out
-from jobman.engines.local.orders import CannotRun, why
+from jobman.engines.local.orders import CannotRun
 from jobman.engines.local.private import Owner
 from jobman.engines.local.secrets import Kind, Vault
 from jobman.spec.quantities import format_size

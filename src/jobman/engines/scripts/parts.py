@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from jobman.plan.model import Unit
 from jobman.spec.shapes import Alternative, Amount, Part
 
 
@@ -54,3 +55,10 @@ def _names(parts: Alternative) -> list[str]:
 
 def _requires(parts: Alternative) -> dict[str, str]:
     return {key: value for part in parts for key, value in part.requires.items()}
+
+
+def facts_of(unit: Unit) -> dict[str, str]:
+    """The facts and labels that the nodes of a unit must have."""
+    parts, placement = unit.alternatives[0] if unit.alternatives else (), unit.policies.placement
+    requires = merged(parts).requires if parts else {}
+    return {**requires, **(placement.labels if placement is not None else {})}

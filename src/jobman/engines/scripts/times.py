@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from jobman.engines.scripts.units import DEFAULT_GRACE
 from jobman.plan.model import Plan, Unit
 
-_GRACE = 30.0
 _SPARE = 60.0
 """Seconds beyond what a script allows itself: it ends by itself, and not by its manager."""
 
@@ -14,7 +14,7 @@ def time_needed(unit: Unit, plan: Plan, default: float | None = None) -> float |
     duration = unit.duration or default
     if duration is None:
         return None
-    grace = _GRACE if unit.policies.grace is None else unit.policies.grace
+    grace = DEFAULT_GRACE if unit.policies.grace is None else unit.policies.grace
     retries = unit.policies.retries
     tries = 1 if retries is None else retries.limit + 1
     pauses = 0.0 if retries is None else sum(retries.delay * retries.factor**n for n in range(retries.limit))

@@ -12,7 +12,7 @@ import msgspec
 
 from jobman.engines.scripts import program
 from jobman.engines.scripts.graph import After, Piece, pieces_of
-from jobman.engines.scripts.parts import merged
+from jobman.engines.scripts.parts import facts_of
 from jobman.engines.scripts.site import Job
 from jobman.engines.scripts.times import time_needed
 from jobman.engines.slurm import shape
@@ -71,7 +71,8 @@ def _with_comment(head: list[str], given: list[str]) -> tuple[list[str], list[st
 
 def _script(piece: Piece, plan: Plan, job: Job, site: SlurmSite) -> Script:
     if piece.unit is None:
-        small = [*_about(piece, job), "#SBATCH --ntasks=1", "#SBATCH --time=5", *_queue(plan, site)]
+        words = ["--ntasks=1", "--time=5", *_queue(plan, site)]
+        small = [*_about(piece, job), *(f"#SBATCH {word}" for word in words)]
         return Script(piece=piece, text=program.closing_script(piece, plan, job, small, runtime()))
     head = list(header(piece, piece.unit, plan, job, site))
 
@@ -101,7 +102,7 @@ def header(piece: Piece, unit: Unit, plan: Plan, job: Job, site: SlurmSite) -> I
         *shape.allocation(parts, site.resources),
         *_time(unit, plan, site),
         *_limits(unit, site),
-        *(word.removeprefix("#SBATCH ") for word in _queue(plan, site, unit.policies)),
+        *_queue(plan, site, unit.policies),
     ]
     about, given = _with_comment(list(_about(piece, job)), given)
     yield from about
@@ -140,10 +141,8 @@ def _time(unit: Unit, plan: Plan, site: SlurmSite) -> Iterator[str]:
 
 
 def _limits(unit: Unit, site: SlurmSite) -> Iterator[str]:
-    placement, parts = unit.policies.placement, program.chosen(unit)
-    requires = merged(parts).requires if parts else {}
-    labels = dict(placement.labels) if placement is not None else {}
-    if found := constraint({**requires, **labels}, site.facts):
+    placement = unit.policies.placement
+    if found := constraint(facts_of(unit), site.facts):
         yield f"--constraint={found}"
     if placement is not None and placement.exclusive:
         yield "--exclusive"
@@ -165,4 +164,4 @@ def _queue(plan: Plan, site: SlurmSite, policies: Policies | None = None) -> Ite
         ("reservation", site.reservation),
     ):
         if wanted:
-            yield f"#SBATCH --{name}={wanted}"
+            yield f"--{name}={wanted}"

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
+from jobman.engines.scripts.options import grouped
+
 SHORT = {
     "A": "account",
     "a": "array",
@@ -44,7 +46,6 @@ _ALIKE = (
 )
 """Options that say the same thing in different ways: one displaces the others."""
 _PLAIN = re.compile(r"[^\s\\\"'#]+")
-_FLAGS = frozenset(("H", "k", "O", "Q", "s", "v", "W"))
 
 
 def name_of(option: str) -> str | None:
@@ -56,31 +57,16 @@ def name_of(option: str) -> str | None:
     return None
 
 
-def grouped(words: Sequence[str]) -> Iterator[tuple[str, list[str]]]:
-    """Options with their values, as they were written."""
-    current: tuple[str, list[str]] | None = None
-    for word in words:
-        name = name_of(word)
-        if name is None and current is not None:
-            current[1].append(word)
-            continue
-        if current is not None:
-            yield current
-        current = (name or word, [word])
-    if current is not None:
-        yield current
-
-
 def displaced(generated: Iterable[str], given: Sequence[str]) -> list[str]:
     """What was generated, without what is given in its place."""
-    names = {name for name, _ in grouped(given)}
+    names = {name for name, _ in grouped(given, name_of)}
     names |= {name for alike in _ALIKE if alike & names for name in alike}
     return [word for word in generated if name_of(word) not in names]
 
 
 def lines(given: Sequence[str]) -> Iterator[str]:
     """Given options as lines of a header: each with its value."""
-    for _, (first, *rest) in grouped(given):
+    for _, (first, *rest) in grouped(given, name_of):
         name, equals, own = first.partition("=")
         if not first.startswith("--"):
             yield " ".join([value(first), *map(value, rest)])
