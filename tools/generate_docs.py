@@ -8,10 +8,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from jobman.api import load
+from jobman.convert.codes import CONVERSION_CODES
 from jobman.engines.matrix import MATRIX
 from jobman.plan.drawing import svg
 from jobman.plan.features import CATALOGUE
 from jobman.spec.codes import CODES
+from jobman.spec.codes.catalogue import Code
 from jobman.spec.schema import json_schema
 from tools.engines_page import engines_page
 from tools.tables import SECTIONS, cell, way
@@ -29,6 +31,8 @@ _FAMILIES = {
     "JS7": "Policies",
     "JS8": "Parameters and settings",
     "JS9": "Queues, accounts and the scheduler",
+    "JC1": "Scripts that cannot be converted",
+    "JC2": "What a conversion leaves out",
 }
 
 
@@ -53,13 +57,12 @@ def _messages() -> Iterator[str]:
     yield "Words in braces are filled in. `--strict` turns warnings into errors."
     for prefix, title in _FAMILIES.items():
         yield f"\n## {prefix}xx: {title}"
-        for code in sorted(CODES):
+        for code, entry in sorted((CODES | CONVERSION_CODES).items()):
             if code.startswith(prefix):
-                yield from _message(code)
+                yield from _message(entry)
 
 
-def _message(code: str) -> Iterator[str]:
-    entry = CODES[code]
+def _message(entry: Code) -> Iterator[str]:
     yield f"\n### {entry.id}: {entry.title}"
     yield f"\n{entry.page}"
     yield f"\n- {entry.severity}: {_verbatim(entry.message)}"

@@ -45,7 +45,7 @@ def bare_home(tmp_path, monkeypatch):
     monkeypatch.chdir(work)
     monkeypatch.setenv("HOME", str(home))
     monkeypatch.setenv("JOBMAN_STATE", str(tmp_path / "state"))
-    for name in (*COLOURS, "JOBMAN_SERVER", "JOBMAN_TOKEN", "XDG_RUNTIME_DIR"):
+    for name in (*COLOURS, "JOBMAN_SERVER", "JOBMAN_BROKER", "JOBMAN_TOKEN", "XDG_RUNTIME_DIR"):
         monkeypatch.delenv(name, raising=False)
     return home
 
@@ -61,6 +61,16 @@ def service(bare_home):
     server.shutdown()
     server.server_close()
     places.socket.unlink(missing_ok=True)
+
+
+@pytest.fixture
+def site(tmp_path, monkeypatch):
+    """A broker with a worker that squares numbers, at the place that JOBMAN_BROKER says."""
+    from tests.tasks.site import Site
+
+    with Site(tmp_path) as found:
+        monkeypatch.setenv("JOBMAN_BROKER", found.url)
+        yield found
 
 
 @pytest.fixture

@@ -40,7 +40,8 @@ def test_each_script_stands_below_its_name_and_the_one_that_submits_them_comes_l
     answer = render(write(CHAIN))
     assert (answer.code, answer.err) == (0, "")
     titles = [line.split()[2] for line in answer.out.splitlines() if line.startswith("# ====")]
-    assert titles == ["scripts/first.sh", "scripts/second.sh", "scripts/submit.sh", "submit.sh"]
+    scripts = [f"scripts/{name}.sh" for name in ("first", "second", "submit", "_plain")]
+    assert titles == [*scripts, "submit.sh"]
 
 
 def test_the_same_document_is_rendered_the_same_and_elsewhere_it_is_another_job(render, write, monkeypatch):
@@ -80,7 +81,7 @@ def test_the_settings_say_where_jobs_leave_word(jobman, write, tmp_path):
 def test_files_are_written_and_can_be_run(render, write):
     answer = render(write(CHAIN), "--to", "out")
     assert answer.out.split() == [
-        *(f"out/scripts/{name}.sh" for name in ("first", "second", "submit")),
+        *(f"out/scripts/{name}.sh" for name in ("first", "second", "submit", "_plain")),
         "out/submit.sh",
         "out/about.json",
     ]

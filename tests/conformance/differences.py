@@ -287,14 +287,6 @@ _OF_BATCH: dict[str, Difference] = {
         "test_the_documents_success_ends_the_job_early",
         "test_a_failure_that_was_made_good_is_not_the_end_of_the_job[by a retry of the job]",
     ),
-    **refused(
-        "no program runs containers here",
-        "test_a_task_runs_in_its_image_and_the_nearest_wins",
-        "test_a_container_has_the_variables_the_exit_code_and_the_output_of_its_copy",
-        "test_volumes_are_mounted_into_the_container",
-        "test_a_container_is_stopped_with_its_copy",
-        "test_an_image_that_cannot_be_had_is_said",
-    ),
     **not_run(
         "the manager plans by itself, and its estimate is no promise",
         "test_who_waits_is_promised_a_start_and_starts_by_then",
@@ -331,10 +323,6 @@ SLURM: dict[str, Difference] = {
     **not_run(
         "the lab's Slurm deals memory out, and holds nobody to it",
         "test_a_copy_that_uses_more_memory_than_it_has_is_ended",
-    ),
-    **refused(
-        "does not say what licence is called",
-        "test_a_rare_feature_works_or_is_refused_by_its_name[shape.site-type]",
     ),
 }
 

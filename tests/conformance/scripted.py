@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import secrets
 from abc import abstractmethod
 from collections.abc import Mapping
@@ -48,7 +49,7 @@ class Scripted(Bound):
     beat = 1.0
 
     def __init__(self, site: ScriptedSite, folder: Path, usual: str) -> None:
-        super().__init__(folder, settings_from_text(TEXT + usual, "settings.yaml"))
+        super().__init__(folder, settings_from_text(TEXT + _with_containers(usual), "settings.yaml"))
         self._site = site
         self._mark = secrets.token_hex(8)
         self._nodes = ExitStack()
@@ -79,7 +80,7 @@ class Scripted(Bound):
         submission = Submission(
             document=dedent(document),
             file="scenario.yaml",
-            settings=TEXT + self._settings_of_site(),
+            settings=TEXT + _with_containers(self._settings_of_site()),
             cwd=str(self.folder),
             environment={**own, **(environment or {})},
             **options,
@@ -112,3 +113,8 @@ class Scripted(Bound):
             open_ends = [f"{job.id} is over, but {found}" for job in self._jobs for found in job.unfinished()]
             left = settled(lambda: processes(self._mark), seconds=_AFTER, pause=_PAUSE)
             return open_ends + ([f"a job left processes: {left}"] if left else [])
+
+
+def _with_containers(section: str) -> str:
+    """The settings of a manager whose nodes have podman, where the lab has it."""
+    return section.replace("{", "{container: podman, ", 1) if "JOBMAN_LAB_PODMAN" in os.environ else section

@@ -17,7 +17,10 @@ _NODES = {"1x1": "s1", "1x4": "s4", "1x4x4": "s4", "2x2": "s2 s3", "2x4": "s2 s3
 """Which nodes there are of each size; whoever uses them takes their locks."""
 _POOLS = {"2x2": "2x4"}
 """Partitions that do for others."""
-_SITE = "slurm: {facts: {hardware.gpu.available: gpu}, queues: {interactive: main, batch: main}}\n"
+_SITE = (
+    "slurm: {facts: {hardware.gpu.available: gpu}, resources: {licence: license/matlab},"
+    " queues: {interactive: main, batch: main}}\n"
+)
 
 
 @contextmanager

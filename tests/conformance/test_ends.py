@@ -194,7 +194,7 @@ def test_a_service_that_never_found_room_does_not_keep_its_job_from_ending(engin
 def test_a_job_may_be_cancelled_twice(engine: Engine) -> None:
     job = engine.submit("""
         version: 1
-        grace: 500ms
+        grace: 3s
         tasks:
         - {name: stubborn, command: [sh, -c, "trap '' TERM; echo up; while :; do sleep 0.02; done"]}
     """)
@@ -212,7 +212,7 @@ def test_a_copy_that_is_ending_for_another_reason_is_not_tried_again_after_a_can
           retries: 5
           restart: on-failure
           grace: 10s
-          attributes: {duration: 300ms}
+          attributes: {duration: 2s}
           command:
           - sh
           - -c
@@ -245,7 +245,7 @@ def test_a_copy_that_is_ending_for_another_reason_is_not_tried_again_after_a_can
               - |
                 trap 'touch ending; until test -e worked; do sleep 0.02; done; sleep 0.3; exit 1' TERM
                 while :; do sleep 0.02; done
-              checks: {alive: {tcp: door, delay: 200ms, every: 100ms, failures: 1}}
+              checks: {alive: {tcp: door, delay: 2s, every: 100ms, failures: 1}}
             - {name: work, command: [sh, -c, "until test -e ending; do sleep 0.02; done; touch worked"]}
             """,
             id="unhealthy",
@@ -257,7 +257,7 @@ def test_a_copy_that_is_ending_for_another_reason_is_not_tried_again_after_a_can
             - name: server
               service: true
               restart: on-failure
-              attributes: {duration: 300ms}
+              attributes: {duration: 2s}
               command:
               - sh
               - -c

@@ -11,7 +11,7 @@ from tests.conformance.engines import ENGINES
 from tests.conformance.evidence import scenarios, seen
 from tools.generate_docs import DOCS
 
-NOT_SEEN: dict[str, set[str]] = {"local": set(), "slurm": {"checks.http", "image", "shape.site-type"}}
+NOT_SEEN: dict[str, set[str]] = {"local": set(), "slurm": {"checks.http", "image"}}
 """Features of an engine whose scenarios all ask for something else that it refuses there."""
 
 

@@ -105,6 +105,7 @@ def test_fail_job_ends_the_job_at_once(engine: Engine) -> None:
         version: 1
         tasks:
         - name: fatal
+          depends_on: {name: long, when: started}
           command: [sh, -c, "exit 42"]
           on_failure: [{exit_codes: 42, action: fail-job}]
         - {name: long, command: [sleep, "600"]}
@@ -126,6 +127,7 @@ def test_restart_group_starts_the_group_again_from_its_beginning(engine: Engine)
           tasks:
           - name: left
             resources: tiny
+            depends_on: {name: right, when: started}
             command: [sh, -c, "test $JOBMAN_ATTEMPT = 2 || exit 3"]
             on_failure: [{exit_codes: 3, action: restart-group}]
           - {name: right, resources: tiny, command: [sh, -c, "test $JOBMAN_ATTEMPT = 2 || sleep 600"]}

@@ -16,7 +16,7 @@ Lab = dict[str, Any]
 @pytest.fixture
 def lab(engine: Engine) -> Lab:
     """The image of the lab or of the cluster, and what podman has to know to run it."""
-    variable = "JOBMAN_LAB_IMAGE" if engine.name == "local" else "JOBMAN_LAB_KUBE_IMAGE"
+    variable = "JOBMAN_LAB_KUBE_IMAGE" if engine.name.startswith("kubernetes") else "JOBMAN_LAB_IMAGE"
     return {
         "parameters": {"image": os.environ[variable]},
         "environment": {"CONTAINERS_CONF": os.environ["CONTAINERS_CONF"]},

@@ -1,8 +1,9 @@
-"""Flux's own jobspec and its batch scripts; what the real Flux prints where it is on the PATH."""
+"""Flux's own jobspec and its batch scripts; what the real Flux prints where it is."""
 
 import json
-import shutil
+import os
 import subprocess
+from pathlib import Path
 
 import pytest
 
@@ -253,7 +254,7 @@ def test_a_comment_switches_a_directive_off():
     assert codes(read_script("# --wat", "-n 1")) == []
 
 
-@pytest.mark.skipif(shutil.which("flux") is None, reason="there is no flux on the PATH")
+@pytest.mark.component("flux")
 @pytest.mark.parametrize(
     "words",
     [
@@ -265,8 +266,9 @@ def test_a_comment_switches_a_directive_off():
     ],
 )
 def test_what_the_real_flux_prints_can_be_read(words):
+    flux = Path(os.environ["JOBMAN_LAB_FLUX_BIN"]) / "flux"
     done = subprocess.run(
-        ["flux", words[0], "--dry-run", *words[1:]], capture_output=True, text=True, timeout=60
+        [flux, words[0], "--dry-run", *words[1:]], capture_output=True, text=True, timeout=60
     )
     assert done.returncode == 0, done.stderr
     found = convert("job.json", done.stdout, NOW)

@@ -38,7 +38,9 @@ class Rendered(NamedTuple):
     @property
     def texts(self) -> dict[str, str]:
         """What people read."""
-        scripts = {f"scripts/{script.name}.sh": script.text for script in self.job.scripts}
+        from jobman.engines.scripts.delegate import texts_of
+
+        scripts = {f"scripts/{name}.sh": text for name, text in texts_of(self.job.scripts).items()}
         return {**scripts, _SUBMIT: self.submit}
 
     @property
@@ -163,6 +165,7 @@ def _as_data(each: Rendered) -> dict[str, Any]:
                 "after": [{"when": when, "name": name} for when, name in script.piece.after],
                 "held": is_held(script.piece),
                 "text": script.text,
+                "beside": dict(script.beside),
             }
             for script in each.job.scripts
         ],

@@ -48,6 +48,10 @@ from jobman.plan.model import PlanError
 _LIST = "jobman list shows those there are."
 _PAUSE = 0.3
 _FREEZING = 5.0
+_HELD = ("frozen", "stopping", "retrying")
+"""What a script says when it has heard that its job is held."""
+_CLOCKS = 5.0
+"""Seconds by which the clocks of nodes may differ."""
 _ASK_EVERY = 5.0
 """Seconds between questions to the manager while something is followed; files are looked at more often."""
 
@@ -215,8 +219,9 @@ class BatchClient(Client):
         has_begun = bool(job.folder.names("began"))
         spared = {unit.name for unit in job.plan.children() if unit.when == "always"} if has_begun else set()
         ids = [native for piece, native in _arrived(job) if piece not in spared]
-        if job.folder.names("frozen"):
-            self._manager.freeze(ids, frozen=False)
+        # Whoever stops what stands still lets it go on for that.
+        for piece in job.folder.names("frozen"):
+            job.folder.mark(f"frozen/{piece}", there=False)
         if again:
             self._manager.kill(ids)
         self._manager.cancel(ids, ids)
@@ -254,12 +259,13 @@ class BatchClient(Client):
         return self._act(ref, self._hold)
 
     def _hold(self, job: BatchJob) -> None:
+        since = time.time()
         job.folder.mark("held")
-        job.folder.tell("held", at=time.time())
+        job.folder.tell("held", at=since)
         waiting = [native.id for native in job.natives if native.state == "waiting"]
         self._manager.hold(waiting)
         running = {native.piece: native.id for native in job.natives if native.state == "running"}
-        frozen: list[str] = []
+        heard: list[str] = []
         for unit in job.plan.children():
             way = unit.policies.suspend
             if way is None or unit.name not in running:
@@ -267,18 +273,18 @@ class BatchClient(Client):
             job.folder.mark("suspended")
             job.folder.mark(f"{'frozen' if way == 'freeze' else 'requeued'}/{unit.name}")
             if way == "freeze":
-                self._manager.freeze([running[unit.name]], frozen=True)
-                frozen.append(unit.name)
+                self._manager.freeze([running[unit.name]])
             else:
                 self._manager.requeue([running[unit.name]])
+            heard.append(unit.name)
+        self._await_hold(job, heard, since)
 
-        self._await_frozen(job, frozen)
-
-    def _await_frozen(self, job: BatchJob, pieces: Sequence[str]) -> None:
-        """Scripts hear of it in their own time: nobody should be told before it is so."""
+    def _await_hold(self, job: BatchJob, pieces: Sequence[str], since: float) -> None:
+        """Scripts hear of it in their own time: nobody should be told, or release it, before it is so."""
         deadline = time.monotonic() + _FREEZING
         while pieces and time.monotonic() < deadline:
-            said = {line.key.rpartition(".")[0] for line in job.folder.lines() if line.kind == "frozen"}
+            lines = [line for line in job.folder.lines() if line.kind in _HELD and line.at >= since - _CLOCKS]
+            said = {line.key.partition("/")[0].rpartition(".")[0] for line in lines}
             if said.issuperset(pieces):
                 return
             time.sleep(_PAUSE)
@@ -295,8 +301,8 @@ class BatchClient(Client):
         if not job.is_whole:
             complete(self._manager, job.folder, pieces)
         for piece in job.folder.names("frozen"):
-            self._manager.freeze([job.ids[piece]], frozen=False)
             job.folder.mark(f"frozen/{piece}", there=False)
+            self._manager.freeze([job.ids[piece]])
         for piece in job.folder.names("requeued"):
             job.folder.mark(f"requeued/{piece}", there=False)
         self._let_go(job, pieces)

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from jobman.control.answers import LogLine
-from jobman.engines.scripts.found import BatchJob, ReplicaAt
+from jobman.engines.scripts.found import AttemptAt, BatchJob, ReplicaAt
 
 _LONGEST = 64 * 1024
 _STREAMS = {"out": "stdout", "err": "stderr"}
@@ -83,16 +83,15 @@ class Outputs:
         for attempt in replica.attempts:
             if self._filters.get("attempt") not in (None, attempt.number):
                 continue
-            folder = job.folder.path / "out" / replica.key / str(attempt.number)
             shared: set[Path] = set()
-            for path in sorted([*folder.glob("*.out"), *folder.glob("*.err")], key=_place_of):
+            for path in sorted(job.folder.outputs(replica.key, attempt.number), key=_place_of):
                 # Copies may share a file that the document names: what is in it is told once.
                 if path.is_symlink() and (target := path.resolve()) in shared:
                     continue
                 if path.is_symlink():
                     shared.add(target)
                 if path not in self._tails and self._wants_copy(path, attempt.nodes):
-                    self._tails[path] = _tail(path, replica, attempt.number, attempt.started_at or 0.0)
+                    self._tails[path] = _tail(path, replica, attempt)
                 if path in self._tails:
                     yield self._tails[path]
 
@@ -113,19 +112,19 @@ class Outputs:
         copy, node = self._wanted[2], self._filters.get("node")
         return (
             self._filters.get("stream") in (None, _STREAMS[path.suffix[1:]])
-            and copy in ("", path.stem)
+            and copy in ("", str(_copy_of(path)))
             and (node is None or _node_of(path, nodes) == node)
         )
 
 
-def _tail(path: Path, replica: ReplicaAt, attempt: int, at: float) -> Tail:
+def _tail(path: Path, replica: ReplicaAt, attempt: AttemptAt) -> Tail:
     stream = path.suffix[1:]
     line = LogLine(
-        at=at,
+        at=attempt.started_at or 0.0,
         replica=replica.key,
-        attempt=attempt,
+        attempt=attempt.number,
         copy=_copy_of(path),
-        node=_node_of(path, ()),
+        node=_node_of(path, attempt.nodes),
         stream=_STREAMS[stream],  # type: ignore[arg-type]
         text="",
     )

@@ -20,7 +20,7 @@ from jobman.control.admission import SettingsShelf, name_from, read_plans, refus
 from jobman.control.refusals import Refusal
 from jobman.engines.failpoints import failpoint
 from jobman.engines.scripts.commands import Failed, NotThere
-from jobman.engines.scripts.delegate import Delegate, Script
+from jobman.engines.scripts.delegate import Delegate, Script, texts_of
 from jobman.engines.scripts.done import left_word
 from jobman.engines.scripts.folder import About, Folder
 from jobman.engines.scripts.given import given_to
@@ -219,7 +219,7 @@ class Submitting:
     def _register(self, one: Prepared, *, hold: bool) -> None:
         folder = Folder(Path(one.job.folder))
         if not folder.has("about.json"):
-            scripts = {script.name: script.text for script in one.scripts}
+            scripts = texts_of(one.scripts)
             earlier = str(one.about.options.get("rerun_of", "an earlier job"))
             word = {**left_word(one.plan, one.job.done, earlier), **one.given}
             folder.make(one.about, scripts, one.environment, held=hold, word=word)
@@ -275,6 +275,9 @@ _REFUSALS = (
     ("invalid qos", "cannot", "`slurm.qos` and `slurm.priorities` of the settings name those there are"),
     ("unsatisfiable request", "does-not-fit", "`jobman nodes` shows what there is"),
     ("exceeds remaining instance lifetime", "does-not-fit", "ask for less time, or in an instance with more"),
+    ("exceeds policy limit", "does-not-fit", "ask for less, or for another queue"),
+    ("is disabled", "cannot", "the queue takes nothing now; choose another one"),
+    ("only instance owner can use sign-type", "forbidden", "guests need flux-security; ask whoever runs it"),
     ("not a valid queue", "cannot", "`queue` names a queue, or a name that the settings translate"),
     ("invalid queue", "cannot", "`queue` names a queue, or a name that the settings translate"),
     ("invalid generic resource", "does-not-fit", "the cluster has no such resource"),

@@ -28,7 +28,7 @@ _NAMED_LISTS = ("flavors", "profiles", "queues", "priorities", "accounts", "regi
 _TOLD_APART = {"queues": "queue", "accounts": "account", "registries": "registry"}
 """Lists in which a name stands once in a file."""
 _MAPPINGS = ("user", "facts")
-_SECTIONS = ("scheduler", "accounting", "kubernetes", "slurm", "flux")
+_SECTIONS = ("scheduler", "accounting", "kubernetes", "slurm", "flux", "tasks")
 
 
 class Settings:

@@ -14,6 +14,7 @@ from jobman.settings.queues import QUEUES, Queue
 from jobman.settings.registries import IMAGE_PREFIX, REGISTRIES, Registry
 from jobman.settings.scheduler import SCHEDULER, Scheduler
 from jobman.settings.slurm import SLURM, Slurm
+from jobman.settings.tasks import TASKS, Tasks
 from jobman.spec import quantities
 from jobman.spec.attributes import Attributes
 from jobman.spec.kinds import Items, Names, Text, Whole
@@ -145,6 +146,7 @@ class Written(Element, frozen=True, kw_only=True):
     kubernetes: Annotated[Kubernetes | None, Key(KUBERNETES, "the cluster that jobs run on")] = None
     slurm: Annotated[Slurm | None, Key(SLURM, "the Slurm cluster that jobs are submitted to")] = None
     flux: Annotated[Flux | None, Key(FLUX, "the Flux instance that jobs are submitted to")] = None
+    tasks: Annotated[Tasks | None, Key(TASKS, "the broker that short tasks go to")] = None
     accounting: Annotated[dict[str, Any], Key(ACCOUNTING, "how usage is charged")] = {}
     priorities: Annotated[
         tuple[Priority, ...], Key(Items(Of(Priority), "a list of classes"), "priority classes jobs may name")

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import msgspec
 
+from jobman.settings.containers import CONTAINER
 from jobman.spec.kinds import Duration, Items, Names, Text
 from jobman.spec.names import FREE, NAME, TYPE, WORD
 from jobman.spec.records import Element, Key, Of
@@ -34,7 +35,8 @@ class Batch(Element, frozen=True, kw_only=True):
         tuple[str, ...], Key(Items(FREE, "a list of lines"), "lines that every script begins with")
     ] = ()
     container: Annotated[
-        tuple[str, ...], Key(Items(FREE, "a list of words"), "what runs an image; `{image}` is its name")
+        tuple[str, ...],
+        Key(CONTAINER, "what runs an image: a program that is known, or words with `{image}`"),
     ] = ()
 
 

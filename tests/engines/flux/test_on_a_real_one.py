@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
+import random
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -134,3 +137,29 @@ def test_a_plan_that_no_node_could_ever_take_is_refused_with_what_flux_says(site
     with pytest.raises(Refused, match="unsatisfiable request") as refused:
         site.client.submit(submission)
     assert refused.value.code == "does-not-fit"
+
+
+@pytest.mark.parametrize("status", [0, 1])
+def test_the_files_of_all_nodes_come_through_an_archive_of_flux_or_the_step(
+    engine, tmp_path, monkeypatch, status
+):
+    """Archives of Flux are there, or its command for them fails."""
+    noted = f"flux() {{ [ $1 != archive ] || {{ echo $2 >>{tmp_path}/called; test {status} = 0 || return; }}"
+    site = engine._settings_of_site().rstrip()
+    prologue = json.dumps(f'{noted}; command flux "$@"; }}')
+    monkeypatch.setattr(engine, "_settings_of_site", lambda: f"{site[:-1]}, prologue: [{prologue}]}}\n")
+    data = random.Random(7).randbytes(5_000_000)
+    (tmp_path / "work" / "data").write_bytes(data)
+    outcome = engine.run(
+        """
+        version: 1
+        tasks:
+        - name: sum
+          resources: {type: node, count: 3, with: [{type: core, count: 1}]}
+          command: [sh, -c, "sha256sum <there/data"]
+          steps: [{name: stage, path: data, to: there/data}]
+        """
+    )
+    assert outcome.lines() == [f"{hashlib.sha256(data).hexdigest()}  -"] * 3
+    called = ["create"] if status else ["create", *["extract"] * 3, "remove"]
+    assert (tmp_path / "called").read_text().split() == called

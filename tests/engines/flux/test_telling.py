@@ -12,8 +12,9 @@ from jobman.engines.flux.config import read_config
 from jobman.engines.flux.facts import constraint
 from jobman.engines.flux.names import Whose, title, whose
 from jobman.engines.flux.nodes import read_drained, read_nodes
-from jobman.engines.flux.queue import natives, read_jobs, read_rows
+from jobman.engines.flux.queue import natives, read_jobs, rows
 from jobman.engines.flux.urgencies import asked_for
+from jobman.engines.flux.whys import read_stopped
 from jobman.engines.scripts.delegate import NodeAt
 
 NAMES = st.from_regex(r"[A-Za-z0-9][A-Za-z0-9._-]{0,20}", fullmatch=True)
@@ -90,8 +91,8 @@ def test_queues_are_counted_and_those_of_others_too():
         {"jobid": "f2", "queue": "batch", "state": "SCHED", "userid": 8},
         {"jobid": "f3", "state": "DEPEND", "userid": 7},
     ]
-    rows = read_rows(read_jobs(json.dumps({"jobs": jobs})), 7)
-    assert [(row.name, row.running, row.waiting, row.yours_running, row.yours_waiting) for row in rows] == [
+    found = rows(((job.queue or "default", job) for job in read_jobs(json.dumps({"jobs": jobs}))), 7)
+    assert [(row.name, row.running, row.waiting, row.yours_running, row.yours_waiting) for row in found] == [
         ("batch", 1, 1, 1, 0),
         ("default", 0, 1, 0, 1),
     ]
@@ -151,3 +152,30 @@ def test_an_instance_without_queues_has_none_by_default():
 
 def test_a_release_gives_back_the_urgency_that_was_asked_for():
     assert asked_for(["f1,f2", "f3@24"]) == [("f1", 16), ("f2", 16), ("f3", 24)]
+
+
+@pytest.mark.parametrize(
+    ("limit", "seconds"),
+    [
+        ("1h", 3600),
+        ("1.5m", 90),
+        ("90", 90),
+        (90, 90),
+        ("2d", 172800),
+        ("0", None),
+        ("inf", None),
+        ({}, None),
+    ],
+)
+def test_the_longest_time_of_a_queue_is_its_own_limit_or_that_of_all(limit: object, seconds: float | None):
+    policy = {"limits": {"duration": limit}}
+    config = read_config(json.dumps({"queues": {"own": {"policy": policy}, "other": {}}, "policy": {}}))
+    assert (config.longest("own"), config.longest("other")) == (seconds, None)
+    config = read_config(json.dumps({"queues": {"other": {}}, "policy": policy}))
+    assert (config.longest("other"), config.longest(None)) == (seconds, seconds)
+
+
+def test_queues_that_are_stopped_are_told_of_with_what_was_said():
+    text = "a: Job submission is enabled\na: Scheduling is started\nb: Scheduling is stopped: at noon\n"
+    assert read_stopped(f"{text}c: Scheduling is stopped\n") == {"b": "at noon", "c": ""}
+    assert read_stopped("Job submission is enabled\nScheduling is stopped\n") == {"": ""}

@@ -14,6 +14,8 @@ from jobman.engines.flux.engine import Flux
 from tests.conformance.site import TEXT
 from tests.engines.flux.stand_in import StandIn
 
+pytestmark = pytest.mark.slow
+
 BUSY = "flux-submit: ERROR: Connection refused"
 
 
@@ -25,7 +27,10 @@ def flux(tmp_path: Path) -> StandIn:
 @pytest.fixture
 def client(flux: StandIn, tmp_path: Path) -> BatchClient:
     return BatchClient(
-        Flux(flux.environment), root=tmp_path / "jobs", database=tmp_path / "jobs.sqlite", owner="ada"
+        Flux(flux.environment, bindings=False),
+        root=tmp_path / "jobs",
+        database=tmp_path / "jobs.sqlite",
+        owner="ada",
     )
 
 

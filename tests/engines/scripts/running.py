@@ -11,7 +11,8 @@ from typing import Any
 import msgspec
 
 from jobman.api import loads
-from jobman.engines.scripts.folder import FOLDERS
+from jobman.engines.scripts.delegate import texts_of
+from jobman.engines.scripts.folder import FOLDERS, Folder
 from jobman.engines.scripts.records import Line, read_logs
 from jobman.engines.scripts.site import Job
 from jobman.engines.slurm.compile import Script, compile_plan
@@ -42,13 +43,19 @@ def run_script(
     script: Script, folder: Path, environment: Mapping[str, str] | None = None, **more: str
 ) -> subprocess.CompletedProcess[bytes]:
     """Run one, as `sbatch` would on a node, until it ends."""
+    place = lay_out(script, folder)
+    found = {"PATH": os.environ["PATH"], "TMPDIR": str(folder), **NODE, **(environment or {}), **more}
+    return subprocess.run(["bash", str(place)], env=found, cwd=folder, capture_output=True, timeout=60)
+
+
+def lay_out(script: Script, folder: Path) -> Path:
+    """The folder of its job, with the script in it."""
     for name in FOLDERS:
         (folder / name).mkdir(parents=True, exist_ok=True)
     (folder / "ids").touch()
-    place = folder / "scripts" / f"{script.name}.sh"
-    place.write_text(script.text)
-    found = {"PATH": os.environ["PATH"], "TMPDIR": str(folder), **NODE, **(environment or {}), **more}
-    return subprocess.run(["bash", str(place)], env=found, cwd=folder, capture_output=True, timeout=60)
+    for name, text in texts_of([script]).items():
+        (folder / "scripts" / f"{name}.sh").write_text(text)
+    return folder / "scripts" / f"{script.name}.sh"
 
 
 def words_of(folder: Path) -> list[Line]:
@@ -56,4 +63,5 @@ def words_of(folder: Path) -> list[Line]:
 
 
 def written(folder: Path, key: str, attempt: int = 1, stream: str = "out") -> bytes:
-    return (folder / "out" / key / str(attempt) / f"0.{stream}").read_bytes()
+    (found,) = (path for path in Folder(folder).outputs(key, attempt) if path.suffix == f".{stream}")
+    return found.read_bytes()

@@ -44,9 +44,10 @@ def test_a_variable_of_the_document_may_have_any_name(tmp_path: Path, name: str)
     assert surroundings(tmp_path)[name] == VALUE
 
 
+@pytest.mark.parametrize("task", [TASK, TASK.replace("name:", "attributes: {duration: 1h}, name:")])
 @pytest.mark.parametrize("name", OURS)
-def test_a_variable_of_submission_may_have_any_name(tmp_path: Path, name: str) -> None:
-    (script,) = scripts_of(plan_of(TASK, command=("env", "-0")), tmp_path)
+def test_a_variable_of_submission_may_have_any_name(tmp_path: Path, name: str, task: str) -> None:
+    (script,) = scripts_of(plan_of(task, command=("env", "-0")), tmp_path)
     done = run_script(script, tmp_path, {name: VALUE})
     assert (done.returncode, done.stderr) == (0, b"")
     assert surroundings(tmp_path)[name] == VALUE

@@ -40,6 +40,24 @@ def test_how_a_forgotten_job_ended_is_in_the_accounts(ground: Ground) -> None:
     assert after.reasons("work.0") == before.reasons("work.0")
 
 
+def test_components_that_are_forgotten_are_one_job_in_the_accounts(ground: Ground) -> None:
+    job = ground.submit("""
+        - {name: work, resources: head&rest, command: [sh, -c, "echo up; sleep 1000"]}
+        resources:
+          head: {type: node, count: 1, with: [{type: core, count: 1}]}
+          rest: {type: node, count: 2, with: [{type: core, count: 2}]}
+    """)
+    job.until("work.0 started")
+    ground.slurm("scancel", "--batch", "--signal=KILL", ground.id_of(job, "work"))
+    eventually(lambda: not ground.natives("PENDING", "RUNNING", "COMPLETING"), "its end")
+    before = job.look()
+    ground.forget_finished()
+    after = job.look()
+    assert after.state == before.state == "failed"
+    assert after.replicas == before.replicas == {"work.0": "failed"}
+    assert after.reasons("work.0") == before.reasons("work.0")
+
+
 def test_an_account_that_nobody_has_is_refused(ground: Ground) -> None:
     with pytest.raises(Refused) as told:
         ground.submit('- {name: work, command: ["true"], attributes: {flags: {slurm: ["--account=nobody"]}}}')

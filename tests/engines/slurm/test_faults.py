@@ -73,6 +73,28 @@ def test_a_lost_node_is_no_failure_of_the_task_and_costs_no_retry(ground: Ground
     assert (outcome.state, outcome.exit_code, ground.ran()) == ("failed", 1, ["1", "2", "3"])
 
 
+def test_the_node_of_any_part_is_lost_to_all_of_it(ground: Ground) -> None:
+    job = ground.submit("""
+        - name: work
+          resources: head&rest
+          command: [sh, -c, "test $JOBMAN_RANK != 0 || echo $JOBMAN_NODELIST >>ledger; exec sleep 1000"]
+        resources:
+          head: {type: node, count: 1, with: [{type: core, count: 1}]}
+          rest: {type: node, count: 2, with: [{type: core, count: 2}]}
+    """)
+    (nodes,) = eventually(ground.ran, "its start")
+    lost = nodes.split(",")[-1]
+    ground.lab("node", "stop", lost)
+    eventually(lambda: len(ground.ran()) == 2, "that it begins again")
+    ground.lab("node", "start", lost)
+    assert lost not in ground.ran()[1].split(",")
+    eventually(lambda: len(job.look().reasons("work.0")) == 2, "that this is told")
+    first, last = job.look().reasons("work.0")
+    assert (first in ("preempted", "node-lost"), last) == (True, "")
+    job.cancel()
+    assert job.wait().state == "cancelled"
+
+
 def test_what_an_administrator_sends_back_to_the_queue_begins_again(ground: Ground) -> None:
     job = running(ground, "work", "echo $JOBMAN_ATTEMPT >>ledger; test $JOBMAN_ATTEMPT = 2 || sleep 1000")
     ground.slurm("scontrol", "requeue", ground.id_of(job, "work"))

@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 
 from jobman.engines.slurm import shape
+from jobman.engines.slurm.features import refusals
+from jobman.settings.slurm import SlurmSite
 from jobman.spec.shapes import Alternative
 from tests.engines.scripts.running import plan_of
 
@@ -66,3 +68,11 @@ def test_a_type_that_nobody_named_is_told() -> None:
     parts = parts_of("{type: node, count: 1, with: [{type: core, count: 1}, {type: fpga, count: 1}]}")
     assert list(shape.known_types(parts, {})) == ["fpga"]
     assert list(shape.known_types(parts, NAMES)) == []
+
+
+def test_who_asks_for_such_a_type_is_told_where_its_name_belongs() -> None:
+    plan = plan_of("- {name: t, command: ['true'], resources: {type: fpga, count: 1}}")
+    (found,) = refusals(plan, SlurmSite())
+    assert (found.feature, found.units) == ("shape.site-type", ("t",))
+    assert "`slurm.resources` of the settings does not say what fpga is called" in found.note
+    assert refusals(plan, SlurmSite(resources=NAMES)) == []

@@ -20,10 +20,10 @@ for line in sys.stdin:
         handle.rpc("feasibility.check", {"jobspec": json.loads(line)}).get()
         print("")
     except OSError as error:
-        known = error.errno in (38, 93, 95)
-        print("" if known else " ".join((error.strerror or str(error)).split()))
+        silent = error.errno in (1, 13, 38, 93, 95)
+        print("" if silent else " ".join((error.strerror or str(error)).split()))
 """
-"""Asks its scheduler; one that does not know the question has nothing against anybody."""
+"""Asks its scheduler; one that knows no such question, or answers owners only, has nothing against it."""
 
 
 def choose(plan: Plan, site: FluxSite, ask: Ask, within: Sequence[str] = ()) -> tuple[Plan, list[str]]:

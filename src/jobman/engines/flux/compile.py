@@ -26,7 +26,6 @@ from jobman.spec.policies import Policies
 
 AFTER: dict[After, str] = {"ok": "afterok", "not-ok": "afternotok", "any": "afterany", "begun": "afterstart"}
 _LAUNCH = ("run_step", "flux", "run", "-o", "exit-timeout=none", "-o", "exit-on-error")
-_EVERYWHERE = "everywhere=(flux exec --rank=all)"
 _GUARD = "guarded"
 
 
@@ -35,6 +34,7 @@ class Script(msgspec.Struct, frozen=True, kw_only=True):
 
     piece: Piece
     text: str
+    beside: dict[str, str] = {}
 
     @property
     def name(self) -> str:
@@ -72,7 +72,7 @@ def compile_plan(plan: Plan, job: Job, site: FluxSite) -> list[Script]:
 def _script(piece: Piece, plan: Plan, job: Job, site: FluxSite) -> Script:
     if piece.unit is None:
         head = list(directives([*_about(piece, job, ""), "-n1", "-t5m", *_queue(plan, site)]))
-        return Script(piece=piece, text=program.closing_script(piece, plan, job, head, runtime()))
+        return Script(piece=piece, text=program.closing_script(piece, plan, job, head, runtime("runtime")))
     head = list(header(piece, piece.unit, plan, job, site))
 
     def launch(unit: Unit) -> list[str]:
@@ -80,14 +80,16 @@ def _script(piece: Piece, plan: Plan, job: Job, site: FluxSite) -> Script:
         given = list(unit.flags.flux or ()) if unit.parent is not None else []
         return [*displaced(words, given), *given]
 
-    text = program.script(piece, plan, job, head, runtime(), launch, _EVERYWHERE, guard=_GUARD)
+    text = program.script(
+        piece, plan, job, head, runtime("runtime"), launch, runtime("everywhere"), guard=_GUARD
+    )
     return Script(piece=piece, text=text)
 
 
 @cache
-def runtime() -> str:
-    """The functions that speak to Flux."""
-    return files("jobman.engines.flux").joinpath("runtime.sh").read_text()
+def runtime(name: str) -> str:
+    """Functions that speak to Flux."""
+    return files("jobman.engines.flux").joinpath(f"{name}.sh").read_text()
 
 
 # -- the header ----------------------------------------------------------------------------------------------

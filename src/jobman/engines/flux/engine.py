@@ -11,19 +11,33 @@ from pathlib import Path
 from typing import Any
 
 from jobman.engines.base import Refused
+from jobman.engines.flux.api import Bindings
 from jobman.engines.flux.by_hand import BY_HAND
 from jobman.engines.flux.choosing import PROGRAM, choose
 from jobman.engines.flux.compile import AFTER, Script, compile_plan, plain_ids, queue_of
 from jobman.engines.flux.config import Config, read_config
+from jobman.engines.flux.elsewhere import Elsewhere
 from jobman.engines.flux.facts import prop
 from jobman.engines.flux.features import refusals
-from jobman.engines.flux.names import whose
+from jobman.engines.flux.names import Whose, whose
+from jobman.engines.flux.nested import walk
 from jobman.engines.flux.nodes import read_drained, read_nodes, with_lacks, with_memory
-from jobman.engines.flux.queue import RESOURCES, FluxJob, ids_by_piece, natives, read_jobs, read_rows
+from jobman.engines.flux.queue import (
+    ACTIVE,
+    EVERY,
+    NO_QUEUE,
+    RESOURCES,
+    FluxJob,
+    ids_by_piece,
+    listing,
+    natives,
+    read_jobs,
+    rows,
+)
 from jobman.engines.flux.submitting import Submitter, order_for
 from jobman.engines.flux.urgencies import HELD, asked_for, written
 from jobman.engines.flux.urgencies import PROGRAM as URGENCIES
-from jobman.engines.flux.whys import waits
+from jobman.engines.flux.whys import read_stopped, waits
 from jobman.engines.scripts.by_hand import submit_script
 from jobman.engines.scripts.commands import Commands, Failed, NotThere, Said
 from jobman.engines.scripts.delegate import NodeAt, QueueRowAt, Waiting
@@ -42,7 +56,7 @@ _TRANSIENT = re.compile(
     r"|did not answer within|No route to host|Host is unreachable|lost connection",
     re.IGNORECASE,
 )
-_NOBODY = re.compile(r"Unable to connect to Flux|broker socket .* was not found")
+_NOBODY = re.compile(r"Unable to connect to Flux|flux_open: |broker socket .* was not found")
 _TOO_LATE = re.compile(r"inactive|unknown|invalid job id|not running|once resources are allocated|not found")
 _MANY = 500
 """Ids in one command."""
@@ -61,13 +75,15 @@ class Flux:
     title = "Flux"
     picks_replicas = True
 
-    def __init__(self, environment: Mapping[str, str] | None = None) -> None:
+    def __init__(self, environment: Mapping[str, str] | None = None, *, bindings: bool = True) -> None:
         # Ids in plain letters: others get lost where a locale does not have them.
         self._environment = {
             **(os.environ if environment is None else environment),
             "FLUX_F58_FORCE_ASCII": "1",
         }
         self.commands = Commands("Flux", is_transient, self._environment)
+        self._bindings = Bindings(self._environment) if bindings else None
+        self._elsewhere = Elsewhere(self.commands, self._environment)
 
     # -- submitting ------------------------------------------------------------------------------
 
@@ -114,9 +130,12 @@ class Flux:
 
     def submit(self, piece: Piece, folder: Folder, ids: Mapping[str, str], *, held: bool) -> str:
         """Submit a script, once: whatever happens on the way, there is one such job in the end."""
-        order = order_for(piece, folder, ids, held=held, begun=self._begun)
+        longest = self._config.longest
+        order = order_for(piece, folder, ids, held=held, begun=self._begun, longest=longest)
         submitter = Submitter(self.commands, self.jobs, self._environment_of(folder))
-        return submitter.submit(order)
+        native = submitter.submit(order)
+        self._elsewhere.here.update(plain_ids(native))
+        return native
 
     def _environment_of(self, folder: Folder) -> Mapping[str, str]:
         """That of submission goes to the job; which instance is meant is known here."""
@@ -141,39 +160,49 @@ class Flux:
 
     def known(self, job: str) -> dict[str, str]:
         """The pieces of a job that Flux has the whole of, by their names."""
-        ours = [(each, found) for each in self.jobs() if (found := whose(each.name)) and found.job == job]
+        ours = _of_job(self.jobs(), job) or _of_job(self._elsewhere.jobs(), job)
         sizes = {found.piece: found.all for _, found in ours}
         ids = {piece: ids for (_, piece), ids in ids_by_piece(ours).items()}
         return {piece: found for piece, found in ids.items() if len(plain_ids(found)) == sizes[piece]}
 
     # -- looking ---------------------------------------------------------------------------------
 
-    def jobs(self, *words: str) -> list[FluxJob]:
-        """This user's jobs, with those that are over, in one call."""
-        return read_jobs(self._ask("flux", "jobs", "--count=0", "--json", *(words or ("-a",))))
+    def jobs(self, states: str = EVERY, *, everybody: bool = False) -> list[FluxJob]:
+        """This user's jobs, with those that are over, in one call; or those of all users."""
+        found = self._bindings.jobs(states, everybody=everybody) if self._bindings is not None else None
+        if found is None:
+            found = read_jobs(self._ask(*listing(states, everybody=everybody)))
+        self._elsewhere.here.update(job.jobid for job in found)
+        return found
 
     def queue(self) -> list[Native]:
-        return list(natives(self.jobs()))
+        found: list[FluxJob] = self.jobs()
+        # Once some were found elsewhere, that is where they are looked for.
+        return list(natives([*found, *(self._elsewhere.jobs() if self._elsewhere.away else ())]))
 
     def finished(self, ids: Iterable[str]) -> list[Native]:
-        """Flux tells of those that are over with the others; of those it forgot it tells nothing."""
-        del ids
-        return []
+        """Flux tells of those that are over with the others, and of those it forgot it tells nothing.
+
+        What it never knew may be in an instance around this one or inside it, and not over at all.
+        """
+        wanted = set(ids)
+        found = natives(self._elsewhere.jobs()) if wanted else ()
+        return [native for native in found if native.id in wanted]
 
     def why(self, job: BatchJob) -> list[Waiting]:
         waiting = any(native.reason == RESOURCES for native in job.natives if native.state == "waiting")
-        return waits(job, self._stopped() if waiting else ())
+        return waits(job, self._stopped() if waiting else {})
 
-    def _stopped(self) -> list[str]:
-        """Queues that start nothing; the one without a name is all there is where there are none."""
-        text = self._ask("flux", "queue", "list", "-n", "-o", "{queue}|{started.ascii}")
-        rows = (line.partition("|") for line in text.splitlines())
-        return [name.strip() for name, _, started in rows if started.strip() == "n"]
+    def _stopped(self) -> dict[str, str]:
+        """Jobs that no scheduler looks at, by their ids, and what was said of their queues."""
+        stopped = read_stopped(self._ask("flux", "queue", "status"))
+        return {job.jobid: stopped[job.queue] for job in self.jobs("pending") if job.queue in stopped}
 
     def nodes(self) -> list[NodeAt]:
-        every, used, down = (
-            self._ask("flux", "resource", "R", f"--states={state}") for state in ("all", "allocated", "down")
-        )
+        states = ("all", "allocated", "down")
+        sets = self._bindings.resources() if self._bindings is not None else None
+        sets = sets or {state: self._ask("flux", "resource", "R", f"--states={state}") for state in states}
+        every, used, down = (sets[state] for state in states)
         drained = self._ask("flux", "resource", "drain", "-n", "-o", "{nodelist}|{reason}")
         found = read_nodes(every, used, down, read_drained(drained))
         return [self._config.with_queues(node) for node in found]
@@ -189,7 +218,12 @@ class Flux:
         return read_config(self._ask("flux", "config", "get"))
 
     def queues(self) -> list[QueueRowAt]:
-        return read_rows(self.jobs("-A"), os.geteuid())
+        """Jobs of all, and below them what this user runs in instances that are among these."""
+        if not (first := self._elsewhere.told(ACTIVE, everybody=True)):
+            plain = ((job.queue or NO_QUEUE, job) for job in self.jobs(ACTIVE, everybody=True))
+            return rows(plain, os.geteuid())
+        found = walk(lambda uri: self._elsewhere.told(ACTIVE, uri) if uri else first, os.geteuid())
+        return rows(((inner.place, inner.job) for inner in found), os.geteuid())
 
     # -- acting ----------------------------------------------------------------------------------
 
@@ -204,21 +238,45 @@ class Flux:
 
     def cancel(self, waiting: Iterable[str], running: Iterable[str] = ()) -> None:
         """Those that wait go at once; those that run are asked, and end as their grace allows."""
-        states = {job.jobid: job.state for job in self.jobs("--filter=active")}
+        states = {job.jobid: job.state for job in self.jobs(ACTIVE)}
+        (waiting, away), (running, gone) = self._apart(waiting), self._apart(running)
         self.kill(id_ for id_ in _each(waiting) if states.get(id_) in ("DEPEND", "PRIORITY", "SCHED"))
         for some in _chunks(id_ for id_ in _each(running) if states.get(id_) == "RUN"):
             self._tolerant("flux", "job", "kill", "--signal=URG", *some)
+        for other, ids in away:
+            other.cancel(ids)
+        for other, ids in gone:
+            other.cancel((), ids)
 
     def kill(self, ids: Iterable[str]) -> None:
         """At once, whatever they do."""
-        for some in _chunks(_each(ids)):
+        here, away = self._apart(ids)
+        for some in _chunks(_each(here)):
             self._tolerant("flux", "cancel", *some)
+        for other, others in away:
+            other.kill(others)
 
     def hold(self, ids: Iterable[str]) -> None:
-        self._set_urgencies([(id_, HELD) for id_ in _each(ids)])
+        here, away = self._apart(ids)
+        self._set_urgencies([(id_, HELD) for id_ in _each(here)])
+        for other, others in away:
+            other.hold(others)
 
     def release(self, ids: Iterable[str]) -> None:
-        self._set_urgencies(asked_for(ids))
+        here, away = self._apart(ids)
+        self._set_urgencies(asked_for(here))
+        for other, others in away:
+            other.release(others)
+
+    def _apart(self, ids: Iterable[str]) -> tuple[list[str], list[tuple[Flux, list[str]]]]:
+        """Jobs of this instance, and those of others that are around it or inside."""
+        each = [one for some in ids for one in some.split(",") if one]
+        places = self._elsewhere.places(each, self.jobs)
+        here = places.pop("", [])
+        return here, [(self._at(uri), some) for uri, some in places.items()]
+
+    def _at(self, uri: str) -> Flux:
+        return Flux({**self._environment, "FLUX_URI": uri}, bindings=self._bindings is not None)
 
     def _set_urgencies(self, wanted: Sequence[tuple[str, int]]) -> None:
         """With one question: what belongs together is to start together. One by one where that fails."""
@@ -236,16 +294,21 @@ class Flux:
         words = f"nothing goes back to the queue here: {', '.join(_each(ids))}"
         raise Failed(Said(1, "", words), "flux")
 
-    def freeze(self, ids: Iterable[str], *, frozen: bool) -> None:
-        """Scripts are told, and see to it."""
-        states = {job.jobid: job.state for job in self.jobs("--filter=running")}
-        for some in _chunks(id_ for id_ in _each(ids) if states.get(id_) == "RUN"):
-            self._tolerant("flux", "job", "kill", f"--signal={'WINCH' if frozen else 'CONT'}", *some)
+    def freeze(self, ids: Iterable[str]) -> None:
+        states = {job.jobid: job.state for job in self.jobs("running")}
+        here, away = self._apart(ids)
+        for some in _chunks(id_ for id_ in _each(here) if states.get(id_) == "RUN"):
+            self._tolerant("flux", "job", "kill", "--signal=WINCH", *some)
+        for other, others in away:
+            other.freeze(others)
 
     def add_time(self, id_: str, seconds: float) -> None:
         """Raises Failed where this user may not. Who has no limit needs no more."""
-        wanted = set(plain_ids(id_))
-        for job in self.jobs("--filter=running"):
+        here, away = self._apart([id_])
+        wanted = set(_each(here))
+        for other, others in away:
+            other.add_time(",".join(others), seconds)
+        for job in self.jobs("running"):
             if job.jobid in wanted and job.duration:
                 self._tolerant("flux", "update", job.jobid, f"duration=+{seconds:g}s")
 
@@ -280,6 +343,10 @@ def _need_no_more(complaints: str, said: Said) -> None:
     lines = [line for line in complaints.splitlines() if line.strip()]
     if not all(_TOO_LATE.search(line) for line in lines):
         raise Failed(Said(said.code or 1, "", complaints), "flux")
+
+
+def _of_job(jobs: Iterable[FluxJob], job: str) -> list[tuple[FluxJob, Whose]]:
+    return [(each, found) for each in jobs if (found := whose(each.name)) and found.job == job]
 
 
 def _each(ids: Iterable[str]) -> Iterable[str]:

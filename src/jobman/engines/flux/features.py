@@ -50,6 +50,7 @@ _OWN: dict[str, Support] = {
     "gates": emulated("held until each is open"),
     "placement.labels": native("--requires, as `requires`"),
     "placement.exclusive": native("--exclusive"),
+    "step.stage": emulated("one archive for all nodes by `flux archive`, checked by its digest"),
     "priority": native("the urgency that `flux.priorities` of the settings names"),
 }
 FEATURES: dict[str, Support] = in_order({**OF_SCRIPTS, **_OWN})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -21,7 +21,21 @@ _STATES: dict[str, NativeState] = {
     "INACTIVE": "over",
 }
 HELD, DEPENDENCY, BEGIN, RESOURCES = "held", "Dependency", "BeginTime", "Resources"
-_NO_QUEUE = "default"
+NO_QUEUE = "default"
+EVERY, ACTIVE = "pending,running,inactive", "pending,running"
+
+
+class Annotations(msgspec.Struct, frozen=True):
+    """What others wrote to a job; of these, what its scheduler did."""
+
+    sched: Any = None
+
+
+class Raised(msgspec.Struct, frozen=True):
+    """What went wrong with a job, as Flux sees it; often nothing."""
+
+    type: str = ""
+    note: str = ""
 
 
 class FluxJob(msgspec.Struct, frozen=True, kw_only=True):
@@ -37,12 +51,18 @@ class FluxJob(msgspec.Struct, frozen=True, kw_only=True):
     dependencies: list[str] = []
     duration: float = 0.0
     t_inactive: float | None = None
-    exception: dict[str, Any] = {}
-    annotations: dict[str, Any] = {}
+    exception: Raised = Raised()
+    annotations: Annotations = Annotations()
 
     @property
     def is_active(self) -> bool:
         return self.state != "INACTIVE"
+
+
+def listing(states: str, *, everybody: bool = False) -> list[str]:
+    """The command that lists jobs in these states: this user's, or those of all."""
+    whose_ = ["--user=all"] if everybody else []
+    return ["flux", "jobs", "--count=0", "--json", f"--filter={states}", *whose_]
 
 
 class _Listing(msgspec.Struct):
@@ -74,7 +94,7 @@ def _native(job: FluxJob, found: Whose, ids: str) -> Native:
     state: NativeState = _STATES.get(job.state, "waiting")
     if state == "waiting" and job.urgency == 0:
         state = "held"
-    sched = job.annotations.get("sched")
+    sched = job.annotations.sched
     return Native(
         id=ids,
         piece=found.piece,
@@ -102,7 +122,7 @@ def failure(job: FluxJob) -> str:
         return "timeout"
     if job.result != "FAILED":
         return ""
-    kind, note = job.exception.get("type"), str(job.exception.get("note", ""))
+    kind, note = job.exception.type, job.exception.note
     if kind == "dependency":
         return ""
     if "node failure" in note or "lost" in note:
@@ -110,11 +130,11 @@ def failure(job: FluxJob) -> str:
     return "launch-failed" if kind in ("alloc", "exec") else "exit"
 
 
-def read_rows(jobs: Sequence[FluxJob], user: int) -> list[QueueRowAt]:
-    """How many wait and run in each queue."""
+def rows(jobs: Iterable[tuple[str, FluxJob]], user: int) -> list[QueueRowAt]:
+    """How many wait and run in each queue; jobs come with what counts as theirs."""
     found: dict[str, Counter[str]] = {}
-    for job in jobs:
-        counts = found.setdefault(job.queue or _NO_QUEUE, Counter())
+    for name, job in jobs:
+        counts = found.setdefault(name, Counter())
         state = "running" if _STATES.get(job.state) == "running" else "waiting"
         counts[state] += 1
         counts[f"yours_{state}"] += job.userid == user

@@ -123,7 +123,8 @@ cancel_pieces() { # PIECE...
         piece=${name% jobman:*}
         [[ $piece != *\] ]] || piece=${piece%\[*}
         piece=${piece##*/}
-        [[ $wanted == *" $piece "* && $id != "$OWN" ]] || continue
+        # Of a group that says it, more may run than the one inside it that does: it hears it like the others.
+        [[ $wanted == *" $piece "* ]] && { [[ $id != "$OWN" ]] || ((${#FRESH[@]})); } || continue
         if [[ $state == RUN ]]; then running+=("$id"); else waiting+=("$id"); fi
     done < <(outer jobs --filter=pending,running --count=0 -n -o '{id.f58plain} {state} {name}' 2>/dev/null)
     ((${#waiting[@]} == 0)) || outer cancel "${waiting[@]}" 2>/dev/null
@@ -140,7 +141,6 @@ guarded() { # COMMAND...
     WORK='' HURRIED='' ASKED_TO_STOP=
     trap 'ASKED_TO_STOP=1; [[ ! $WORK ]] || kill -URG "$WORK"' URG
     trap '[[ ! $WORK ]] || kill -WINCH "$WORK"' WINCH
-    trap '[[ ! $WORK ]] || kill -CONT "$WORK"' CONT
     trap hurry TERM HUP
     trap ': >"$J/outcome/.late.$PIECE.$ELEMENT"; hurry' ALRM
     trap : USR1 USR2

@@ -12,9 +12,10 @@ from jobman.engines.flux.compile import AFTER, dependency, is_alone
 from jobman.engines.flux.names import title, whose
 from jobman.engines.flux.options import read_directives
 from jobman.engines.flux.queue import FluxJob
-from jobman.engines.scripts.commands import Commands, Failed, NotThere
+from jobman.engines.scripts.commands import Commands, Failed, NotThere, Said
 from jobman.engines.scripts.folder import Folder
 from jobman.engines.scripts.graph import Piece
+from jobman.engines.scripts.quoting import number
 
 _AMBIGUOUS = 90.0
 """Seconds after which a submission that may or may not have arrived is given up."""
@@ -64,17 +65,45 @@ class Order(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def order_for(
-    piece: Piece, folder: Folder, ids: Mapping[str, str], *, held: bool, begun: str = AFTER["begun"]
+    piece: Piece,
+    folder: Folder,
+    ids: Mapping[str, str],
+    *,
+    held: bool,
+    begun: str = AFTER["begun"],
+    longest: Callable[[str | None], float | None] = lambda _: None,
 ) -> Order:
+    """`longest` says how many seconds a job of a queue may ask for."""
     script = folder.script(piece.name)
+    options = read_directives(script.read_text())
     return Order(
         piece=piece,
         job=folder.path.name,
         job_name=folder.about().name,
         script=str(script),
-        options=tuple(read_directives(script.read_text())),
-        more=(*dependency(piece, ids, begun), *([_HELD] if held else [])),
+        options=tuple(options),
+        more=(
+            *dependency(piece, ids, begun),
+            *_shortened(piece, options, longest(_value("-q", options))),
+            *([_HELD] if held else []),
+        ),
     )
+
+
+def _shortened(piece: Piece, options: Sequence[str], limit: float | None) -> Iterator[str]:
+    """No more time than there can be had, where all that is too long is what an end in peace takes."""
+    asked = re.fullmatch(r"([\d.]+)s", _value("-t", options) or "")
+    if limit is None or asked is None or piece.unit is None or piece.unit.duration is None:
+        return
+    retries = piece.unit.policies.retries
+    tries = 1 if retries is None else retries.limit + 1
+    if tries * piece.unit.duration <= limit < float(asked[1]):
+        yield f"-t{number(limit)}s"
+
+
+def _value(option: str, options: Sequence[str]) -> str | None:
+    found = [word.removeprefix(option) for word in options if word.startswith(option)]
+    return found[-1] if found else None
 
 
 class Submitter:
@@ -114,7 +143,7 @@ class Submitter:
         if said.code == 0 and len(ids) == len(order.elements):
             return dict(zip(order.elements, ids, strict=True))
         if said.code != 0 and not ids and not self._commands.is_transient(said):
-            raise Failed(said, "flux")
+            raise _refused(said)
         return self._elements(order)
 
     def _one(self, order: Order, element: int | None, more: Sequence[str]) -> str:
@@ -126,7 +155,7 @@ class Submitter:
             if said.code == 0:
                 return said.out.strip().splitlines()[-1]
             if not self._commands.is_transient(said):
-                raise Failed(said, "flux")
+                raise _refused(said)
             if time.monotonic() > deadline:
                 raise NotThere(f"Flux does not answer: {said.words}", "try again in a while")
             time.sleep(1.0)
@@ -136,6 +165,12 @@ class Submitter:
 
     def _elements(self, order: Order) -> dict[int, str]:
         return dict(_of_piece(self._known(), order))
+
+
+def _refused(said: Said) -> Failed:
+    """What Flux says, without who in it says so and the number of the error."""
+    words = re.sub(r"^(?:flux-\w+: )?(?:ERROR: )?(?:\[Errno \d+\] )?", "", said.error, flags=re.MULTILINE)
+    return Failed(msgspec.structs.replace(said, error=words), "flux")
 
 
 def _of_piece(jobs: Sequence[FluxJob], order: Order) -> Iterator[tuple[int, str]]:

@@ -190,6 +190,18 @@ class Folder:
             return place.read_bytes().decode(errors="replace")
         return None
 
+    def outputs(self, key: str, attempt: int) -> list[Path]:
+        """The output of its copies, `COPY.out` and `COPY.err`.
+
+        Of one that was done in short there is no folder, only `KEY.out` and `KEY.err`.
+        """
+        folder = self.path / "out" / key / str(attempt)
+        found = [*folder.glob("*.out"), *folder.glob("*.err")]
+        if not found and attempt == 1:
+            beside = (folder.parent.with_name(f"{folder.parent.name}.{stream}") for stream in ("out", "err"))
+            found = [path for path in beside if path.exists()]
+        return found
+
     def script(self, piece: str) -> Path:
         return self.path / "scripts" / f"{piece}.sh"
 

@@ -37,7 +37,6 @@ FEATURES: dict[str, Support] = {
         f"flags.{name}": native("for another engine; not used here")
         for name in ("slurm", "flux", "kubernetes")
     },
-    "step.stage": emulated("sent to all nodes as an archive, and checked by its digest"),
     "step.write": emulated(SCRIPT),
     "retries": emulated(LOOP),
     "retries.delay": emulated(LOOP),

@@ -57,8 +57,10 @@ def _requires(parts: Alternative) -> dict[str, str]:
     return {key: value for part in parts for key, value in part.requires.items()}
 
 
-def facts_of(unit: Unit) -> dict[str, str]:
-    """The facts and labels that the nodes of a unit must have."""
-    parts, placement = unit.alternatives[0] if unit.alternatives else (), unit.policies.placement
+def facts_of(unit: Unit, parts: Alternative | None = None) -> dict[str, str]:
+    """The facts and labels that the nodes of a unit must have, or those of some of its parts."""
+    placement = unit.policies.placement
+    if parts is None:
+        parts = unit.alternatives[0] if unit.alternatives else ()
     requires = merged(parts).requires if parts else {}
     return {**requires, **(placement.labels if placement is not None else {})}

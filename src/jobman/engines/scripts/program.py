@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from importlib.resources import files
 from math import ceil
@@ -18,6 +18,11 @@ from jobman.spec.shapes import Alternative
 Launch = Callable[[Unit], Sequence[str]]
 """The words that start the copies of a task in the nodes of its group, or in its own."""
 _BELOW = "# Above is what this job asks for; below is how it is done, which is the same for all jobs."
+_PLAIN = ("base", "command", "copy", "attempt", "piece")
+"""What a command needs that has nothing around it."""
+PLAIN = "_plain"
+"""The file of that, where several scripts share it; no task has such a name."""
+_OLD_BASH = "((${BASH_VERSINFO[0]}${BASH_VERSINFO[1]} >= 44)) || { echo 'needs bash 4.4' >&2; exit 1; }"
 _COUNTS = "declare -A GOOD=() BAD=() GONE=() SKIPPED=() WANTED=() WASTED=()"
 _ROOM = 64
 """Replicas at once in a group, where nobody can say how many it has room for."""
@@ -32,10 +37,13 @@ def script(
     launch: Launch,
     everywhere: str,
     guard: str = "",
+    shortcut: Sequence[str] = (),
 ) -> str:
     """The script of a piece. `manager` are the functions that speak to the manager.
 
-    `guard` is the one of them that runs all of it, where the manager's signals are not only for the script.
+    `everywhere` are those for all nodes at once. `guard` is the one that runs all of it, where the manager's
+    signals are not only for the script. `shortcut` mostly makes the rest unnecessary: functions are in a file
+    of their own then, `plain_functions`, and the manager need not carry them about.
     """
     unit = piece.unit
     assert unit is not None
@@ -45,7 +53,7 @@ def script(
         *header,
         "",
         f"# jobman: job {job.id} ({job.name}), {describe(unit, job.file)}",
-        *_begin(job, piece),
+        *_begin(job, piece, shortcut),
         "",
         "# What must be known of several tasks at once, by their numbers.",
         *filter(None, _tables(plan, _known(inside, plan), inside[1:])),
@@ -56,11 +64,22 @@ def script(
         parts = chosen(each)
         words = [] if each.kind == "group" or is_direct(each, unit) else launch(each)
         lines += [*unit_function(each, tags[each.id], plan, job, parts, words), ""]
-    lines += [_BELOW, "", f"OF_A_UNIT=({' '.join(VARIABLES)})", everywhere, _COUNTS, ""]
-    lines += _peers(plan)
-    lines += _fragments(inside, manager)
+    lines += [_BELOW, "", f"OF_A_UNIT=({' '.join(VARIABLES)})"]
+    if shortcut:
+        lines.append(f'source "$J/scripts/{PLAIN}.sh" || exit 1')
+    elif is_plain(piece, plan, job):
+        lines += ["", *_fragments(_PLAIN), *manager.splitlines()]
+    else:
+        lines += [_COUNTS, "", *_peers(plan), *_fragments(_needed(inside)), *manager.splitlines()]
+        if any(each.steps for each in inside):
+            lines += ["", *everywhere.splitlines()]
     lines += ["", *_end(piece, plan, job, tags, guard)]
     return "\n".join(lines) + "\n"
+
+
+def plain_functions(manager: str) -> str:
+    """What commands with nothing around them need where not all goes well, the same for all of a job."""
+    return "\n".join([*_fragments(_PLAIN), *manager.splitlines()]) + "\n"
 
 
 def closing_script(piece: Piece, plan: Plan, job: Job, header: Sequence[str], manager: str) -> str:
@@ -101,13 +120,15 @@ def _inside(unit: Unit, plan: Plan) -> Iterator[Unit]:
         yield from _inside(child, plan)
 
 
-def _begin(job: Job, piece: Piece) -> Iterator[str]:
+def _begin(job: Job, piece: Piece, shortcut: Sequence[str] = ()) -> Iterator[str]:
     yield "# All that it leaves is in the folder J. `submit.sh` of `jobman render` makes it and submits this"
     yield "# script with the others. Nothing of jobman is needed where it runs."
+    yield _OLD_BASH
     yield from job.prologue
+    yield from shortcut
     yield "# What is exported by now is for the commands; all names below are for this script alone."
-    yield "JOBMAN_INHERITED=()"
-    yield 'for JOBMAN_NEXT in $(compgen -e); do JOBMAN_INHERITED+=("$JOBMAN_NEXT=${!JOBMAN_NEXT}"); done'
+    exported = "< <(env -0)" if job.prologue else "</proc/self/environ"
+    yield f"mapfile -d '' -t JOBMAN_INHERITED {exported}"
     yield f"J={quoted(job.folder)}"
     yield f"JOBMAN_JOB_ID={quoted(job.id)} JOBMAN_JOB_NAME={quoted(job.name)} PIECE={quoted(piece.name)}"
 
@@ -213,19 +234,42 @@ def _cores(unit: Unit) -> float:
     return unit.totals[0].amounts.get("core", 0) if unit.totals else 0
 
 
-def _fragments(units: Sequence[Unit], manager: str) -> Iterator[str]:
+def is_plain(piece: Piece, plan: Plan, job: Job) -> bool:
+    """Whether it is one command with nothing around it, before it or behind it: its script can be short."""
+    unit = piece.unit
+    assert unit is not None
+    policies = unit.policies
+    asks = (policies.retries, policies.hooks, policies.checks, policies.success, policies.completions)
+    return (
+        is_direct(unit, unit)
+        and unit.kind == "task"
+        and unit.when == "success"
+        and not (unit.local or unit.service or unit.steps or unit.stdout or unit.stderr)
+        and all(each is None for each in (*asks, policies.max_failed, policies.result_file, unit.duration))
+        and policies.restart in (None, "never")
+        and not (policies.on_failure or plan.policies.on_failure or piece.ready_for)
+        and job.latest is None
+        and not any(edge.unit == unit.id for edge in plan.edges)
+        and not any(each.service or each.policies.ports for each in plan.units)
+    )
+
+
+def _needed(units: Sequence[Unit]) -> Iterator[str]:
     """Only what these units need."""
-    yield from _fragment("base")
-    yield from _fragment("copy")
+    yield from ("base", "command", "copy", "around")
     if any(unit.policies.checks is not None for unit in units if unit.kind == "task"):
-        yield from _fragment("checks")
+        yield "checks"
     if any(unit.steps for unit in units):
-        yield from _fragment("steps")
-    yield from _fragment("attempt")
+        yield "steps"
+    yield from ("attempt", "rules", "elsewhere")
     if any(unit.kind == "group" for unit in units):
-        yield from _fragment("scope")
-    yield from _fragment("piece")
-    yield from manager.splitlines()
+        yield "scope"
+    yield from ("piece", "graph")
+
+
+def _fragments(names: Iterable[str]) -> Iterator[str]:
+    for name in names:
+        yield from _fragment(name)
 
 
 @cache

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from math import ceil
 
 from jobman.engines.peers import shouted
-from jobman.engines.scripts import checks, steps
+from jobman.engines.scripts import checks, containers, steps
 from jobman.engines.scripts.given import FOLDER, is_given
 from jobman.engines.scripts.quoting import AXIS, array, number, quoted, spans
 from jobman.engines.scripts.site import Job
@@ -30,15 +29,17 @@ def unit_function(
 ) -> list[str]:
     """The lines of a unit's function; `launch` are the words before its command where it is a step."""
     axes = tuple(unit.matrix)
-    body = [*_what(unit, job, parts, axes), *_ends(unit), *_failures(unit, plan)]
+    body = [*_what(unit, job, parts, axes), *_ends(unit, job), *_failures(unit, plan)]
     if unit.kind == "task":
         if is_given(unit):
             body.append(f'given="$J/{FOLDER}/{tag}"')
-        body += [*_surroundings(unit, axes), *_commands(unit, job, axes), *checks.lines(unit)]
+        body += [*_surroundings(unit, axes), *_commands(unit, tag, job, axes), *checks.lines(unit)]
+        if containers.is_contained(unit, job):
+            body += containers.checked(unit)
         body += [f"DIRECT= {array('step', launch)}" if launch else "DIRECT=1"]
     found = [f"# {describe(unit, job.file)}", f"unit_{tag}() {{", '    unset "${OF_A_UNIT[@]}"']
     found += [f"    {line}" for line in [*_axes(unit), *body]]
-    found += ["}", *steps.function(unit, tag, axes)]
+    found += ["}", *steps.function(unit, tag, axes), *containers.function(unit, job)]
     return found
 
 
@@ -52,29 +53,46 @@ def describe(unit: Unit, file: str) -> str:
 def _what(unit: Unit, job: Job, parts: Sequence[Part], axes: Sequence[str]) -> Iterator[str]:
     copies = sum(part.copies for part in parts) if unit.kind == "task" and not unit.local else 1
     yield f"name={quoted(unit.name)} kind={unit.kind} replicas={unit.replicas} copies={copies or 1}"
-    each = parts[0].each if parts else {}
-    if "core" in each or (parts and not parts[0].is_whole):
-        yield f"cores={max(1, ceil(each.get('core', 1)))} gpus={ceil(each.get('gpu', 0))}"
+    cores, gpus = amounts(parts)
+    if cores is not None:
+        yield f"cores={cores} gpus={gpus}"
     elif parts:
-        yield f"gpus={ceil(each.get('gpu', 0))}"
+        yield f"gpus={gpus}"
     if job.scratch is not None:
         yield f"scratch={quoted(job.scratch)}"
-    cwd = unit.cwd
-    if job.cwd is not None and (cwd is None or not cwd.startswith("/")):
-        cwd = job.cwd if cwd is None else f"{job.cwd}/{cwd}"
+    cwd = folder_of(unit, job)
     if unit.kind == "task" and cwd is not None:
         yield f"cwd={quoted(cwd, axes)}"
 
 
-def _ends(unit: Unit) -> Iterator[str]:
+def amounts(parts: Sequence[Part]) -> tuple[int | None, int]:
+    """The cores and the GPUs of a copy; no cores are all of its node."""
+    each = parts[0].each if parts else {}
+    has_cores = "core" in each or (bool(parts) and not parts[0].is_whole)
+    return max(1, ceil(each.get("core", 1))) if has_cores else None, ceil(each.get("gpu", 0))
+
+
+def folder_of(unit: Unit, job: Job) -> str | None:
+    """Where it runs; None where the manager says it."""
+    if job.cwd is None or (unit.cwd is not None and unit.cwd.startswith("/")):
+        return unit.cwd
+    return job.cwd if unit.cwd is None else f"{job.cwd}/{unit.cwd}"
+
+
+def _ends(unit: Unit, job: Job) -> Iterator[str]:
     policies = unit.policies
-    grace = DEFAULT_GRACE if policies.grace is None else policies.grace
+    # Where the container of a command must be ended, that keeps the grace, and this is for when it does not.
+    grace = _grace(unit) + containers.clearing(unit, job)
     yield f"grace={number(grace)} restart={policies.restart or 'never'}"
     if unit.duration is not None:
         yield f"duration={number(unit.duration)}"
         if policies.signal is not None and unit.kind == "task":
             wait = max(0.0, unit.duration - policies.signal.before)
             yield f"warning={policies.signal.name} warn_after={number(wait)}"
+
+
+def _grace(unit: Unit) -> float:
+    return DEFAULT_GRACE if unit.policies.grace is None else unit.policies.grace
 
 
 def _failures(unit: Unit, plan: Plan) -> Iterator[str]:
@@ -134,14 +152,18 @@ def _surroundings(unit: Unit, axes: Sequence[str]) -> Iterator[str]:
         yield f"result_file={quoted(unit.policies.result_file, axes)}"
 
 
-def _commands(unit: Unit, job: Job, axes: Sequence[str]) -> Iterator[str]:
+def _commands(unit: Unit, tag: int, job: Job, axes: Sequence[str]) -> Iterator[str]:
+    yield from containers.lines(unit, tag, job, _grace(unit), axes)
     hooks = unit.policies.hooks
     if hooks is not None:
-        for name, words in (("before", hooks.before), ("after", hooks.after), ("at_stop", hooks.on_stop)):
+        is_inside = containers.is_contained(unit, job)
+        before, beside = ('"${wrap[@]}" ', '"${inside[@]}" ') if is_inside else ("", "")
+        for name, words, where in (
+            ("before", hooks.before, before),
+            ("after", hooks.after, before),
+            ("at_stop", hooks.on_stop, beside),
+        ):
             if words:
-                yield array(name, words, axes)
-    wrap = job.container if unit.image and not job.no_container and not unit.local else ()
-    if wrap:
-        yield array("wrap", [re.sub(r"\{image\}", lambda _: unit.image or "", word) for word in wrap])
+                yield f"{name}=({where}{' '.join(quoted(word, axes) for word in words)})"
     if unit.command:
         yield array("command", unit.command, axes)

@@ -15,17 +15,18 @@ from jobman.engines.scripts.graph import After, Piece, pieces_of
 from jobman.engines.scripts.parts import facts_of
 from jobman.engines.scripts.site import Job
 from jobman.engines.scripts.times import time_needed
-from jobman.engines.slurm import shape
+from jobman.engines.slurm import components, shape
 from jobman.engines.slurm.facts import constraint
 from jobman.engines.slurm.options import displaced, lines, value
+from jobman.engines.slurm.shortcut import shortcut
 from jobman.plan.model import Plan, Unit
 from jobman.settings.slurm import SlurmSite
 from jobman.spec.policies import Policies
+from jobman.spec.shapes import Alternative
 
 AFTER: dict[After, str] = {"ok": "afterok", "not-ok": "afternotok", "any": "afterany", "begun": "after"}
 COMMENT = "jobman"
-_LAUNCH = ("srun", "--kill-on-bad-exit=1", "--mem=0", "--input=none")
-_EVERYWHERE = 'everywhere=(srun --overlap --mem=0 --nodes="$SLURM_JOB_NUM_NODES" --ntasks-per-node=1)'
+_LAUNCH = ("--kill-on-bad-exit=1", "--mem=0", "--input=none")
 
 
 class Script(msgspec.Struct, frozen=True, kw_only=True):
@@ -33,6 +34,7 @@ class Script(msgspec.Struct, frozen=True, kw_only=True):
 
     piece: Piece
     text: str
+    beside: dict[str, str] = {}
 
     @property
     def name(self) -> str:
@@ -73,22 +75,39 @@ def _script(piece: Piece, plan: Plan, job: Job, site: SlurmSite) -> Script:
     if piece.unit is None:
         words = ["--ntasks=1", "--time=5", *_queue(plan, site)]
         small = [*_about(piece, job), *(f"#SBATCH {word}" for word in words)]
-        return Script(piece=piece, text=program.closing_script(piece, plan, job, small, runtime()))
+        return Script(piece=piece, text=program.closing_script(piece, plan, job, small, runtime("runtime")))
     head = list(header(piece, piece.unit, plan, job, site))
+    if len(components.components(piece.unit, plan)) > 1:
+        manager, launch, everywhere = (
+            runtime("runtime", "components"),
+            _step_on_components,
+            components.EVERYWHERE,
+        )
+    else:
+        more = ["beside"] if components.are_beside(piece.unit, plan) else []
+        manager, launch, everywhere = runtime("runtime", *more), _step, runtime("everywhere")
+    short = shortcut(piece, plan, job)
+    text = program.script(piece, plan, job, head, manager, launch, everywhere, shortcut=short)
+    beside = {program.PLAIN: program.plain_functions(manager)} if short else {}
+    return Script(piece=piece, text=text, beside=beside)
 
-    def launch(unit: Unit) -> list[str]:
-        words = [*_LAUNCH, *shape.step(program.chosen(unit))]
-        given = list(unit.flags.slurm or ()) if unit.parent is not None else []
-        return [*displaced(words, given), *given]
 
-    text = program.script(piece, plan, job, head, runtime(), launch, _EVERYWHERE)
-    return Script(piece=piece, text=text)
+def _step_on_components(unit: Unit) -> list[str]:
+    return components.step(program.chosen(unit), _LAUNCH)
+
+
+def _step(unit: Unit) -> list[str]:
+    parts, given = program.chosen(unit), list(unit.flags.slurm or ()) if unit.parent is not None else []
+    if len(parts) > 1:
+        return components.steps(parts, _LAUNCH, given)
+    return [*displaced(["srun", *_LAUNCH, *shape.step(parts)], given), *given]
 
 
 @cache
-def runtime() -> str:
-    """The functions that speak to Slurm."""
-    return files("jobman.engines.slurm").joinpath("runtime.sh").read_text()
+def runtime(*names: str) -> str:
+    """Functions that speak to Slurm: those of all scripts, and those for what only some have."""
+    folder = files("jobman.engines.slurm")
+    return "\n".join(folder.joinpath(f"{name}.sh").read_text() for name in names)
 
 
 # -- the header ----------------------------------------------------------------------------------------------
@@ -96,22 +115,30 @@ def runtime() -> str:
 
 def header(piece: Piece, unit: Unit, plan: Plan, job: Job, site: SlurmSite) -> Iterator[str]:
     """The lines of `#SBATCH` of a piece."""
-    given = list(unit.flags.slurm or ())
-    parts = program.chosen(unit)
-    generated = [
-        *shape.allocation(parts, site.resources),
-        *_time(unit, plan, site),
-        *_limits(unit, site),
-        *_queue(plan, site, unit.policies),
-    ]
-    about, given = _with_comment(list(_about(piece, job)), given)
+    about, given = _with_comment(list(_about(piece, job)), list(unit.flags.slurm or ()))
+    first, *others = components.components(unit, plan)
     yield from about
     if unit.replicas > 1:
         throttle = unit.policies.parallelism
         yield f"#SBATCH --array={_elements(piece, unit)}{f'%{throttle}' if throttle else ''}"
-    yield from (f"#SBATCH {word}" for word in displaced(generated, given))
     if job.earliest is not None and piece.unit is not None:
         yield f"#SBATCH --begin={datetime.fromtimestamp(job.earliest):%Y-%m-%dT%H:%M:%S}"
+    yield from _asked(first, unit, plan, site, given)
+    for parts in others:
+        # A component has the name, the comment and the output of the first, and nothing else of it.
+        yield components.SEPARATOR
+        yield from _asked(parts, unit, plan, site, given)
+
+
+def _asked(parts: Alternative, unit: Unit, plan: Plan, site: SlurmSite, given: list[str]) -> Iterator[str]:
+    """What a job asks for, or one component of it."""
+    generated = [
+        *shape.allocation(parts, site.resources),
+        *_time(unit, plan, site),
+        *_limits(unit, parts, site),
+        *_queue(plan, site, unit.policies),
+    ]
+    yield from (f"#SBATCH {word}" for word in displaced(generated, given))
     if given:
         yield "# as the document says, in place of what would be here"
         yield from (f"#SBATCH {line}" for line in lines(given))
@@ -140,9 +167,9 @@ def _time(unit: Unit, plan: Plan, site: SlurmSite) -> Iterator[str]:
         yield f"--time={ceil(seconds / 60)}"
 
 
-def _limits(unit: Unit, site: SlurmSite) -> Iterator[str]:
+def _limits(unit: Unit, parts: Alternative, site: SlurmSite) -> Iterator[str]:
     placement = unit.policies.placement
-    if found := constraint(facts_of(unit), site.facts):
+    if found := constraint(facts_of(unit, parts), site.facts):
         yield f"--constraint={found}"
     if placement is not None and placement.exclusive:
         yield "--exclusive"

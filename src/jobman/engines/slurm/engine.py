@@ -8,6 +8,7 @@ import re
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +28,7 @@ from jobman.engines.slurm.compile import Script, compile_plan, dependency, parti
 from jobman.engines.slurm.facts import feature
 from jobman.engines.slurm.features import refusals
 from jobman.engines.slurm.nodes import fields_of, read_nodes, with_types
-from jobman.engines.slurm.queue import FORMAT, read_accounts, read_queue, read_rows
+from jobman.engines.slurm.queue import FORMAT, minutes, read_accounts, read_queue, read_rows
 from jobman.engines.slurm.whys import waits
 from jobman.plan.model import Plan
 from jobman.plan.satisfy import Match
@@ -43,6 +44,7 @@ _ABSENT = re.compile(r"Could not establish a configuration source|Unable to proc
 _TOO_LATE = re.compile(
     r"already (?:completed|completing|finished)|Invalid job id|not pending|Job/step already"
 )
+_SEVERAL = re.compile(r"not supported for job arrays")
 _AMBIGUOUS = 90.0
 """Seconds after which a submission that may or may not have arrived is given up."""
 _MANY = 500
@@ -189,7 +191,7 @@ class Slurm:
         return next((name.rstrip("*") for name in names if name.endswith("*")), None)
 
     def queues(self) -> list[QueueRowAt]:
-        text = self.commands.ask("squeue", "--noheader", "--array", "--format=%P|%u|%T")
+        text = self.commands.ask("squeue", "--noheader", "--array", "--format=%P|%u|%T|%i")
         return read_rows(text, user())
 
     # -- acting ----------------------------------------------------------------------------------
@@ -218,16 +220,23 @@ class Slurm:
         """Their scripts stop what runs, and go back to the queue by themselves."""
         self.cancel((), ids)
 
-    def freeze(self, ids: Iterable[str], *, frozen: bool) -> None:
+    def freeze(self, ids: Iterable[str]) -> None:
         for some in _chunks(ids):
             # Slurm knows SIGWINCH by its number alone.
-            signal = "28" if frozen else "CONT"
-            self._tolerant("scancel", "--batch", f"--signal={signal}", *some)
+            self._tolerant("scancel", "--batch", "--signal=28", *some)
 
     def add_time(self, id_: str, seconds: float) -> None:
         """Raises Failed where this user may not."""
-        minutes = max(1, -(-int(seconds) // 60))
-        self.commands.ask("scontrol", "update", f"JobId={id_}", f"TimeLimit=+{minutes}")
+        more = max(1, -(-int(seconds) // 60))
+        try:
+            self.commands.ask("scontrol", "update", f"JobId={id_}", f"TimeLimit=+{more}")
+        except Failed as error:
+            # What is several jobs to Slurm can be told a limit, and not how much more it is.
+            if not _SEVERAL.search(error.said.error):
+                raise
+            said = self.commands.ask("squeue", "--noheader", f"--jobs={id_}", "--format=%l")
+            if (limit := max(map(minutes, said.split()), default=inf)) < inf:
+                self.commands.ask("scontrol", "update", f"JobId={id_}", f"TimeLimit={int(limit) + more}")
 
     def _tolerant(self, *words: str) -> None:
         """What is over meanwhile needs nothing done to it."""

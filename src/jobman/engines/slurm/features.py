@@ -9,6 +9,7 @@ from jobman.engines.base import Refused
 from jobman.engines.features import Support, emulated, in_order, native
 from jobman.engines.scripts.limits import FEATURES as OF_SCRIPTS
 from jobman.engines.scripts.limits import asks_too_much
+from jobman.engines.slurm.components import NO_ARRAYS, NO_STEPS, disputed, is_array_of_several, may_get_stuck
 from jobman.engines.slurm.shape import known_types
 from jobman.plan.features import users
 from jobman.plan.model import Plan
@@ -37,6 +38,7 @@ _OWN: dict[str, Support] = {
     "shape.memory": native("--mem; where slots go anywhere --mem-per-cpu"),
     "shape.storage": native("--tmp"),
     "shape.site-type": native("gres or licenses, as `slurm.resources` of the settings says"),
+    "shape.both": native("a heterogeneous job; in a group steps side by side, on nodes of one kind"),
     "shape.either": emulated("sbatch --test-only picks the leftmost that is feasible, at submission"),
     "duration": native("--time for all attempts; the script ends each of them on the second"),
     "flags.slurm": native(),
@@ -48,6 +50,7 @@ _OWN: dict[str, Support] = {
     "gates": emulated("held until each is open"),
     "placement.labels": native("--constraint, as `requires`"),
     "placement.exclusive": native("--exclusive"),
+    "step.stage": emulated("one archive for all nodes by sbcast, checked by its digest"),
     "priority": native("the QOS that `slurm.priorities` of the settings names"),
 }
 FEATURES: dict[str, Support] = in_order({**OF_SCRIPTS, **_OWN})
@@ -57,7 +60,21 @@ def refusals(plan: Plan, site: SlurmSite, *, no_container: bool = False) -> list
     """What of a plan cannot be had on Slurm."""
     found = features.refusals(plan, FEATURES)
     found += asks_too_much(plan, container=bool(site.container), no_container=no_container)
-    return [*found, *_unnamed_types(plan, site)]
+    return [*found, *_of_several_parts(plan), *_unnamed_types(plan, site)]
+
+
+def _of_several_parts(plan: Plan) -> Iterator[Refused]:
+    if "shape.both" not in plan.features:
+        return
+    units = users(plan, "shape.both")
+    if arrays := tuple(unit.id for unit in units if is_array_of_several(unit, plan)):
+        yield Refused("shape.both", arrays, NO_ARRAYS)
+    if inside := tuple(unit.id for unit in units if may_get_stuck(unit)):
+        yield Refused("shape.both", inside, NO_STEPS)
+    for unit in units:
+        if facts := disputed(unit, plan):
+            note = f"the nodes of a group are of one kind, and its tasks differ in {', '.join(facts)}"
+            yield Refused("requires", (unit.id,), f"{note}; put them into groups of their own")
 
 
 def _unnamed_types(plan: Plan, site: SlurmSite) -> Iterator[Refused]:

@@ -7,6 +7,8 @@ place() {
         RANK=0 STEP=
     else
         RANK=${SLURM_PROCID:-0} STEP=${SLURM_STEP_ID:-} NODES=${SLURM_STEP_NODELIST:-$NODE}
+        # Where it has several parts, the step is not srun, but what sees to them.
+        [[ ${step[0]} == srun ]] || "place_${step[0]}"
     fi
     local each
     NODE_RANK=0
@@ -40,11 +42,23 @@ why_stopped() {
 allocation() {
     local names
     ELEMENT=${SLURM_ARRAY_TASK_ID:-0} NODE=${SLURMD_NODENAME:-$HOSTNAME}
-    NODES=$SLURM_JOB_NODELIST NNODES=$SLURM_JOB_NUM_NODES NODELIST=$SLURM_JOB_NODELIST
+    NODES=$SLURM_JOB_NODELIST NNODES=$SLURM_JOB_NUM_NODES
+    ! declare -F of_components >/dev/null || { of_components SLURM_JOB_NODELIST && NODES=$(IFS=,; echo "${EACH[*]}"); }
+    NODELIST=$NODES
     if [[ $NODELIST == *[,[]* ]]; then
         names=$(scontrol show hostnames "$NODELIST")
+        ! declare -F of_components >/dev/null || { names=$(awk '!seen[$0]++' <<<"$names") && NNODES=$(wc -l <<<"$names"); }
         NODELIST=${names//$'\n'/,}
     fi
+}
+
+# The cores and GPUs of a copy by the part it is of; no cores stand for all of the node.
+part_of() { # RANK
+    local each first many
+    for each in "${step[@]:1}"; do
+        IFS=: read -r first many cores gpus <<<"$each"
+        (($1 < first || $1 >= first + many)) || return 0
+    done
 }
 
 # To copies of a step: a signal that those who do not listen for it do not notice.
@@ -54,8 +68,11 @@ stop_step() {
 
 signal_step() { # SIGNAL
     [[ ${STEP:-} ]] || { [[ -e $folder/0.began ]] && IFS=$'\t' read -r _ STEP _ <"$folder/0.began"; } || return
-    # Slurm knows this one by its number alone.
-    scancel --signal="${1/WINCH/28}" "$SLURM_JOB_ID.$STEP" 2>/dev/null
+    local each failed='' EACH=("$SLURM_JOB_ID.$STEP")
+    [[ ${step[0]} == srun ]] || "steps_${step[0]}"
+    # Slurm knows one of them by its number alone, and takes one step of a job at a time.
+    for each in "${EACH[@]}"; do scancel --signal="${1/WINCH/28}" "$each" 2>/dev/null || failed=1; done
+    [[ ! $failed ]]
 }
 
 ids_of() { # PIECE...
@@ -76,7 +93,10 @@ requeue_piece() {
     local id=$SLURM_JOB_ID how=requeue
     [[ ! ${SLURM_ARRAY_TASK_ID:-} ]] || id=${SLURM_ARRAY_JOB_ID}_$SLURM_ARRAY_TASK_ID
     [[ ! -e $J/held ]] || how=requeuehold
-    scontrol "$how" "$id" && sleep 600
+    scontrol "$how" "$id" || return
+    # Who released it in this moment found it running.
+    [[ $how == requeue || -e $J/held ]] || scontrol release "$id"
+    sleep 600
 }
 
 # Those that wait go at once; those that run are asked, and end as their grace allows.

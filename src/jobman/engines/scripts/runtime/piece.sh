@@ -1,101 +1,48 @@
-# -- a task or group at the top: a job of the manager, or one of an array -------------------------------------
-
-# Files of replicas are `NAME.NUMBER`, and a name may have dots and numbers in it.
-shopt -s extglob
+# -- a task or group at the top: a job of the manager, or one of an array ------------------------------------
 
 piece() { # UNIT INDEX
     local unit=$1 index=$2 key
-    key=${NAMES[$unit]}.$index IS_FIRST=1 BOX_ABOVE= STOP=
+    key=${NAMES[$unit]}.$index IS_FIRST=1 LAST=1 LITTER='' BOX_ABOVE= STOP=
     [[ -d $J/ready ]] || mkdir -p "$J/log" "$J/out" "$J/outcome" "$J/began" "$J/ready"
     LOG=$J/log/$key
+    # One that is under way has passed all that stands between; its signals are kept until somebody can act on them.
+    if is_underway; then
+        replica "$unit" "$key" "$index"
+        end_piece "$unit" "$index"
+    fi
+    # Whoever stops it leaves word before: what comes from now on is heard, and what came before is seen below.
+    trap 'STOP=1' URG TERM
     if declare -F claim >/dev/null && ! claim; then exit 0; fi
     if [[ -e $J/cancelled && ${WHEN[$unit]} != always ]] || [[ -e $J/outcome/${NAMES[$unit]} ]]; then
         tell cancelled "$key" '' '' '' '' ''
         exit 1
     fi
-    if is_too_late; then
+    if [[ ${LATEST:-} ]] && is_too_late; then
         tell failed "$key" '' '' '' '' 'it did not start within its window'
         KEY=$key STATE=failed CODE=1 REASON=late
-    elif ! may_enter "$unit"; then
+    elif declare -F may_enter >/dev/null && ! may_enter "$unit"; then
         tell skipped "$key" '' '' '' '' 'what it waits for will not happen'
         KEY=$key STATE=skipped CODE=1 REASON=
     else
         replica "$unit" "$key" "$index"
     fi
+    end_piece "$unit" "$index"
+}
+
+end_piece() { # UNIT INDEX
+    # One that was stopped just after its command had ended well.
+    [[ ! $LITTER || $STATE == succeeded ]] || rm -rf "$LITTER"
     # One that goes back to the queue has not ended.
     if [[ $STATE == requeued ]]; then
         [[ $BECAUSE == requeued ]] || requeue_piece
         exit 1
     fi
-    settle_piece "$unit" "$index"
-    [[ $STATE != succeeded ]] || exit 0
+    settle_piece "$1" "$2"
+    if [[ $STATE == succeeded ]]; then
+        [[ ! $LITTER ]] || exec rm -rf "$LITTER"
+        exit 0
+    fi
     exit "$(((${CODE:-0}) > 0 ? CODE : 1))"
-}
-
-is_too_late() {
-    [[ ${LATEST:-} ]] || return
-    now
-    ((${at%.*} > LATEST)) && ! compgen -G "$J/began/*" >/dev/null
-}
-
-# The manager has seen to the order; whether it is to run at all, those before it left word of.
-may_enter() {
-    local edge failures='' failed=''
-    if [[ ${IS_CLEANUP[$1]:-} ]]; then
-        [[ ${WHEN[$1]} == always ]] || has_failed
-        return
-    fi
-    for edge in ${AFTER[$1]:-}; do
-        # What it waits for to begin or to be ready need not be over.
-        OTHER=
-        [[ ${edge#*:} == started || (${edge#*:} == ready && ! -e $J/outcome/${NAMES[${edge%%:*}]}) ]] || found_of "${edge%%:*}"
-        case ${edge#*:} in
-        success) [[ $OTHER == succeeded ]] || return ;;
-        failure) failures=1 && [[ $OTHER != failed ]] || failed=1 ;;
-        started) has_begun "${NAMES[${edge%%:*}]}" || return ;;
-        ready) [[ -e $J/ready/${NAMES[${edge%%:*}]} || $OTHER == succeeded ]] || return ;;
-        esac
-    done
-    [[ ! $failures || $failed ]]
-}
-
-# The manager starts both in the same moment: who is to begin has a while to say so.
-has_begun() { # NAME
-    local tries=0
-    until compgen -G "$J/began/$1.+([0-9])" >/dev/null; do
-        [[ ! -e $J/outcome/$1 ]] && ((++tries < 600)) || return
-        nap 0.1
-    done
-}
-
-# Whoever began and left no word was killed.
-found_of() {
-    OTHER=
-    if [[ -e $J/outcome/${NAMES[$1]} ]]; then
-        read -r OTHER _ <"$J/outcome/${NAMES[$1]}"
-    elif compgen -G "$J/began/${NAMES[$1]}.+([0-9])" >/dev/null; then
-        OTHER=failed
-        ((REPLICAS[$1] == 1)) || count_of "$1"
-    else
-        OTHER=skipped
-    fi
-}
-
-count_of() {
-    count_elements "$1"
-    OTHER=$FOUND
-    outcome_of_piece "$1" "$FOUND"
-}
-
-has_failed() {
-    local u
-    [[ ! -e $J/failed ]] || return 0
-    for u in ${MEMBERS[0]}; do
-        [[ ${WHEN[$u]} == success && ! ${IS_SERVICE[$u]:-} ]] || continue
-        found_of "$u"
-        [[ $OTHER != failed ]] || return 0
-    done
-    return 1
 }
 
 outside() { # WORD
@@ -111,25 +58,6 @@ outside() { # WORD
     esac
 }
 
-# Of those that wait until this is ready, the ones that nothing else holds back.
-release_ready() {
-    local entry piece needs gates hold each free=()
-    for entry in "${READY_FOR[@]}"; do
-        IFS='|' read -r piece needs gates hold <<<"$entry"
-        [[ ! $hold || -e $J/released ]] && [[ ! -e $J/held ]] || continue
-        for each in $needs; do [[ -e $J/ready/$each ]] || continue 2; done
-        for each in $gates; do [[ -e $J/gates/$each ]] || continue 2; done
-        free+=("$piece")
-    done
-    ((${#free[@]} == 0)) || release_pieces "${free[@]}"
-}
-
-all_there() {
-    local found
-    found=$(compgen -G "$1.+([0-9])" | wc -l)
-    ((found >= replicas))
-}
-
 settle_piece() { # UNIT INDEX
     local u=$1 name=${NAMES[$1]}
     if ((REPLICAS[$u] == 1)); then
@@ -137,7 +65,7 @@ settle_piece() { # UNIT INDEX
         succeeded | skipped | cancelled) outcome_of_piece "$u" "$STATE" ;;
         *) outcome_of_piece "$u" failed ;;
         esac
-    elif ! is_counted_later "$u"; then
+    elif declare -F settle_array >/dev/null && ! is_counted_later "$u"; then
         settle_array "$u" "$2"
     fi
     if [[ $STATE == job ]]; then fail_job; fi
@@ -146,37 +74,6 @@ settle_piece() { # UNIT INDEX
     if ((${#READY_FOR[@]})) && [[ -e $J/outcome/$name && ! -e $J/ready/$name ]]; then
         [[ $STATE == succeeded ]] && : >"$J/ready/$name" && release_ready || cancel_pieces "${READY_FOR[@]%%|*}"
     fi
-}
-
-# Services end with the last of those they served.
-end_services() {
-    local u services=()
-    for u in ${MEMBERS[0]}; do
-        if [[ ${IS_SERVICE[$u]:-} ]]; then
-            services+=("${NAMES[$u]}")
-        else
-            is_settled "$u" || return 0
-        fi
-    done
-    ((${#services[@]})) || return 0
-    : >"$J/served"
-    cancel_pieces "${services[@]}" _services.end
-}
-
-# Whether it is over, or never begins because of those before it.
-is_settled() {
-    local edge
-    [[ ! -e $J/outcome/${NAMES[$1]} ]] || return 0
-    [[ ! -e $J/cancelled || ${WHEN[$1]} == always ]] || { ! compgen -G "$J/began/${NAMES[$1]}.+([0-9])" >/dev/null && return 0; }
-    for edge in ${AFTER[$1]:-}; do
-        [[ -e $J/outcome/${NAMES[${edge%%:*}]} ]] || { [[ ${edge#*:} == success ]] && is_settled "${edge%%:*}" && return 0; continue; }
-        found_of "${edge%%:*}"
-        case ${edge#*:}:$OTHER in
-        success:succeeded | failure:failed | any:* | started:* | ready:*) ;;
-        *) return 0 ;;
-        esac
-    done
-    return 1
 }
 
 # Only the first to say it says it.
@@ -188,105 +85,4 @@ outcome_of_piece() { # UNIT OUTCOME
         tell task "${NAMES[$1]}" '' '' "$2" '' ''
     fi
     set +C
-}
-
-# Where all elements of an array have to end before anything is decided, they need not know of each other.
-is_counted_later() {
-    [[ ! ${GOAL[$1]:-}${MAX_FAILED[$1]:-}${IS_SERVICE[*]} && $STATE != task && $STATE != job ]] && ((${#READY_FOR[@]} == 0))
-}
-
-# The outcome of such an array, for whoever comes after it: one that began and did not say how it ended was killed.
-count_elements() {
-    local u=$1 index kind state
-    GOOD[$u]=0 BAD[$u]=0 GONE[$u]=0 SKIPPED[$u]=0 WANTED[$u]=0 WASTED[$u]=0
-    for ((index = 0; index < REPLICAS[$u]; index++)); do
-        state=cancelled
-        [[ ! -e $J/log/${NAMES[$u]}.$index ]] || while IFS=$'\t' read -r _ kind _; do
-            case $kind in
-            succeeded | failed | cancelled | skipped) state=$kind ;;
-            started | retrying) state=failed ;;
-            esac
-        done <"$J/log/${NAMES[$u]}.$index"
-        count_end "$u" "$index" "$state"
-    done
-    verdict_of "$u"
-}
-
-# Elements of an array do not know each other: each adds its line to what was counted before, and sees whether all is
-# decided now. One that went back to the queue in its last moment may have been counted.
-settle_array() {
-    local u=$1 name=${NAMES[$1]} ends=() last
-    lock "$name"
-    [[ ! -e $J/outcome/$name.ends ]] || mapfile -t ends <"$J/outcome/$name.ends"
-    last=${ends[-1]:-- - 0 0 0 0 0 0}
-    read -r _ _ GOOD[$u] BAD[$u] GONE[$u] SKIPPED[$u] WANTED[$u] WASTED[$u] <<<"$last"
-    if ((${ATTEMPT:-1} == 1)) || [[ " ${ends[*]/#/;}" != *" ;$2 "* ]]; then
-        count_end "$u" "$2" "$STATE"
-        printf '%s ' "$2" "$STATE" "${GOOD[$u]}" "${BAD[$u]}" "${GONE[$u]}" "${SKIPPED[$u]}" "${WANTED[$u]}" >>"$J/outcome/$name.ends"
-        printf '%s\n' "${WASTED[$u]}" >>"$J/outcome/$name.ends"
-    fi
-    verdict_of "$u"
-    [[ $STATE != task && $STATE != job ]] || FOUND=failed
-    if [[ $FOUND && ! -e $J/outcome/$name ]]; then
-        outcome_of_piece "$u" "$FOUND"
-        is_over "$u" || cancel_pieces "$PIECE"
-    fi
-    rmdir "$J/outcome/$name.lock"
-}
-
-count_end() {
-    local u=$1 wanted=
-    ! is_wanted "$u" "$2" || wanted=1
-    case $3 in
-    succeeded) GOOD[$u]=$((GOOD[$u] + 1)) ;;
-    skipped) SKIPPED[$u]=$((SKIPPED[$u] + 1)) ;;
-    cancelled) GONE[$u]=$((GONE[$u] + 1)) ;;
-    *) BAD[$u]=$((BAD[$u] + 1)) ;;
-    esac
-    [[ $wanted ]] || return 0
-    if [[ $3 == succeeded ]]; then WANTED[$u]=$((WANTED[$u] + 1)); else WASTED[$u]=$((WASTED[$u] + 1)); fi
-}
-
-# Whoever died in here is waited for no longer than that.
-lock() {
-    local tries=0
-    until mkdir "$J/outcome/$1.lock" 2>/dev/null; do
-        nap 0.05
-        ((++tries < 600)) || { rmdir "$J/outcome/$1.lock" 2>/dev/null; tries=0; }
-    done
-}
-
-is_wanted() { [[ ! ${GOAL[$1]:-} ]] || [[ ! ${GOAL_OF[$1]:-} ]] || among "$2" "${GOAL_OF[$1]}"; }
-is_over() { ((GOOD[$1] + BAD[$1] + GONE[$1] + SKIPPED[$1] >= REPLICAS[$1])); }
-
-# Decided as soon as it is certain.
-verdict_of() {
-    local u=$1
-    FOUND=
-    if ((SKIPPED[$u] == REPLICAS[$u])); then
-        FOUND=skipped
-    elif [[ ${MAX_FAILED[$u]:-} ]] && ((BAD[$u] > MAX_FAILED[$u])); then
-        FOUND=failed
-    elif [[ ${GOAL[$u]:-} ]]; then
-        if ((WANTED[$u] >= GOAL[$u])); then
-            FOUND=succeeded
-        elif ((GOAL_SIZE[$u] - WASTED[$u] < GOAL[$u])) || is_over "$u"; then
-            FOUND=failed
-        fi
-    elif is_over "$u"; then
-        if ((BAD[$u])) && [[ ! ${MAX_FAILED[$u]:-} ]]; then
-            FOUND=failed
-        elif ((GONE[$u])); then
-            FOUND=cancelled
-        else
-            FOUND=succeeded
-        fi
-    fi
-}
-
-# A rule says that the whole job has failed: only what runs always may still do so.
-fail_job() {
-    : >"$J/failed"
-    : >"$J/cancelled"
-    cancel_pieces $OTHERS
 }

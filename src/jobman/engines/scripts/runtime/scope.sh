@@ -1,13 +1,14 @@
 # -- a group: its tasks in their order, in the nodes that are there --------------------------------------------
 
 attempt_group() {
-    local began=$SECONDS
+    local me=$BASHPID
+    trap say_again USR2
     tell started "$KEY" "$ATTEMPT" '' '' "$NODES" ''
     report started
     (
         trap 'STOPPING_ALL=1' URG TERM
-        trap 'freeze_all WINCH' WINCH
-        trap 'freeze_all CONT' CONT
+        trap freeze_all WINCH
+        kill -USR2 "$me"
         scope "$U" "$KEY/"
         printf '%s\t%s\t%s\t%s\n' "$OUTCOME" "$CODE" "$REASON" "$RESTARTING" >"$J/out/$KEY/$ATTEMPT/scope"
     ) &
@@ -29,11 +30,18 @@ attempt_group() {
     fi
 }
 
+# What was meant for a shell before it listened is lost: it says when it does.
+say_again() {
+    INTERRUPTED=1
+    [[ ! $PID || ! $STOP ]] || kill -URG "$PID" 2>/dev/null
+    [[ ! $PID || ! $FROZEN ]] || kill -WINCH "$PID" 2>/dev/null
+}
+
 scope() { # UNIT PREFIX
     GROUP=$1 PREFIX=$2
     local members=(${MEMBERS[$1]}) deadline='' u
     [[ ! ${duration:-} ]] || deadline=$((SECONDS + ${duration%.*}))
-    declare -gA STARTING=() VERDICT=() OUTCOME_OF=() FRESH=() LIVE=() GOOD=() BAD=() GONE=() SKIPPED=() BEGUN=() READY=() PIDS=() WANTED=() WASTED=()
+    declare -gA STARTING=() VERDICT=() OUTCOME_OF=() FRESH=() LIVE=() GOOD=() BAD=() GONE=() SKIPPED=() BEGUN=() READY=() PIDS=() UP=() LATER=() WANTED=() WASTED=()
     OUTCOME='' CODE='' REASON='' RESTARTING='' CLOSING='' FAILED='' GROUP_IS_READY='' FROZEN_AT=''
     local pipe
     pipe=$(mktemp -u "${TMPDIR:-/tmp}/jobman.XXXXXXXX")
@@ -71,16 +79,16 @@ hear() {
 heard_tick() { :; }
 
 # What is left of its time is kept while it stands still.
-freeze_all() { # SIGNAL
+freeze_all() {
     local each
-    [[ ! ${STOPPING_ALL:-}$CLOSING || $1 == CONT ]] || return 0
-    if [[ $1 == WINCH ]]; then
-        FROZEN_AT=$SECONDS
+    if is_frozen; then
+        [[ ! ${STOPPING_ALL:-}$CLOSING ]] || return 0
+        FROZEN_AT=${FROZEN_AT:-$SECONDS}
     elif [[ $FROZEN_AT ]]; then
         [[ ! $deadline ]] || deadline=$((deadline + SECONDS - FROZEN_AT))
         FROZEN_AT=
     fi
-    for each in "${PIDS[@]}"; do kill -s "$1" "$each" 2>/dev/null; done
+    for each in "${!UP[@]}"; do kill -WINCH "${PIDS[$each]}" 2>/dev/null; done
 }
 
 # Somebody must say every second that a second has passed: a shell that traps signals cannot wait for it by itself.
@@ -89,6 +97,11 @@ clock() {
     while pause 1; do printf 'tick\n' >&"$BOX"; done
 }
 
+heard_up() { # UNIT INDEX
+    UP[$1.$2]=1
+    [[ ! ${LATER[$1.$2]:-} ]] || kill -s "${LATER[$1.$2]}" "${PIDS[$1.$2]}" 2>/dev/null
+    [[ ! $FROZEN_AT ]] || kill -WINCH "${PIDS[$1.$2]}" 2>/dev/null
+}
 
 heard_started() {
     BEGUN[$1]=$((BEGUN[$1] + 1))
@@ -109,7 +122,7 @@ heard_ready() {
 
 heard_end() { # UNIT INDEX STATE CODE REASON
     local u=$1
-    unset "PIDS[$u.$2]" "STARTING[$u.$2]"
+    unset "PIDS[$u.$2]" "STARTING[$u.$2]" "UP[$u.$2]" "LATER[$u.$2]"
     LIVE[$u]=$((LIVE[$u] - 1))
     count_end "$u" "$2" "$3"
     case $3 in
@@ -149,7 +162,9 @@ stop_replicas() { # UNIT [SIGNAL]
     left=$((REPLICAS[$u] - FRESH[$u]))
     FRESH[$u]=${REPLICAS[$u]} GONE[$u]=$((GONE[$u] + left))
     for each in "${!PIDS[@]}"; do
-        [[ $each != "$u."* ]] || kill -s "${2:-URG}" "${PIDS[$each]}" 2>/dev/null
+        [[ $each == "$u."* ]] || continue
+        # One that does not listen yet is told when it does.
+        if [[ ${UP[$each]:-} ]]; then kill -s "${2:-URG}" "${PIDS[$each]}" 2>/dev/null; else LATER[$each]=${2:-URG}; fi
     done
 }
 
@@ -281,8 +296,9 @@ start_replica() {
         STOP=''
         trap 'STOP=1' URG TERM
         trap 'STOP=served' USR1
-        trap : WINCH CONT
-        BOX_ABOVE=$BOX IS_FIRST=
+        trap : WINCH
+        printf 'up\x1f%s\x1f%s\n' "$u" "$index" >&"$BOX"
+        BOX_ABOVE=$BOX IS_FIRST= LAST=
         replica "$u" "$PREFIX${NAMES[$u]}.$index" "$index"
         # In one piece: others may end in the same moment.
         printf '%s\x1f%s\x1f%s\x1f%s\x1f%s\x1f%s\x1f%s\n' end "$u" "$index" "$STATE" "$CODE" "$REASON" "${SAYS:0:500}" >&"$BOX_ABOVE"

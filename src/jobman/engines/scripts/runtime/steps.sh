@@ -2,7 +2,7 @@
 
 # All of them travel as one archive to every node, and are checked by its digest there.
 bring_files() {
-    local staged=() archive='' digest='' folder=$J/out/$KEY/$ATTEMPT
+    local staged=() archive='' sent='' digest='' folder=$J/out/$KEY/$ATTEMPT
     [[ ! $(declare -F "staged_$U") ]] || "staged_$U"
     if ((${#staged[@]})); then
         archive=$(mktemp "${TMPDIR:-/tmp}/jobman.XXXXXXXX") || { stage_fails "there is no room for a copy" && return 1; }
@@ -15,9 +15,13 @@ bring_files() {
     if ((NNODES == 1)); then
         SAYS=$( (bring_here "$digest") 2>&1 <"${archive:-/dev/null}")
     else
-        SAYS=$("${everywhere[@]}" bash -c "$(program bring_here "$digest")" 2>&1 <"${archive:-/dev/null}")
+        [[ ! $archive ]] || ! send "$archive" || sent=$archive
+        # What the manager has not sent ahead is what the step reads.
+        SAYS=$("${everywhere[@]}" bash -c "$(program bring_here "$digest" "$sent")" 2>&1 \
+            <"$([[ $archive && ! $sent ]] && echo "$archive" || echo /dev/null)")
     fi
     STATUS=$?
+    [[ ! $sent ]] || forget_sent "$archive"
     [[ ! $archive ]] || rm -f "$archive"
     ((STATUS == 0)) || stage_fails "${SAYS%%$'\n'*}"
 }
@@ -51,12 +55,12 @@ pack_files() {
     rm -rf "$bundle" "$archive.tar"
 }
 
-bring_here() { # DIGEST
+bring_here() { # DIGEST SENT
     STAGED=0
     cd "${cwd:-.}" 2>/dev/null || { echo "the working directory $cwd is not there" && return 1; }
     if [[ $1 ]]; then
         BUNDLE=$(mktemp -d "${TMPDIR:-/tmp}/jobman.XXXXXXXX") || return
-        cat >"$BUNDLE/archive"
+        if [[ ${2:-} ]]; then take_sent "$2" "$BUNDLE/archive"; else cat >"$BUNDLE/archive"; fi
         if [[ $(sha256sum <"$BUNDLE/archive") != "$1" ]] || ! tar -C "$BUNDLE" -xzf "$BUNDLE/archive"; then
             echo "what arrived is not what was sent"
             return 1
