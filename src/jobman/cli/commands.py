@@ -57,6 +57,11 @@ FAMILIES: dict[str, dict[str, Entry]] = {
         "schema": Entry("schema:schema", "Print the JSON schema of a JobSpec, for editors and validators."),
         "features": Entry("features:features", "List every feature of the language."),
     },
+    "Tasks": {
+        "task": Entry(
+            "tasks.command:task", "Have short tasks done, by the million, on workers that live long."
+        ),
+    },
     "Cluster": {
         "queue": Entry(
             "queues:queue", "List the flavors in demand: waiting, running, yours, the next start."

@@ -74,6 +74,16 @@ def kubernetes(
             "--storage", metavar="[CLASS/]SIZE", help="A volume that servers share, for the output of jobs."
         ),
     ] = None,
+    tasks: Annotated[
+        bool, typer.Option("--tasks", help="Also what short tasks need: a broker, and who keeps workers.")
+    ] = False,
+    tasks_namespace: Annotated[
+        str, typer.Option("--tasks-namespace", metavar="NAME", help="Where workers of short tasks run.")
+    ] = "jobman-tasks",
+    prometheus: Annotated[
+        str,
+        typer.Option("--prometheus", metavar="URL", help="With --tasks: where KEDA, if it is there, asks."),
+    ] = "",
     output: Output = None,
 ) -> None:
     """Print, write or apply all that a service needs in a Kubernetes cluster.
@@ -82,11 +92,13 @@ def kubernetes(
     """
     from jobman.engines.kubernetes.errors import KubernetesError
     from jobman.engines.kubernetes.installation import bundle
-    from jobman.engines.kubernetes.installation.site import Site, parse_storage
+    from jobman.engines.kubernetes.installation.site import Site, Tasks, parse_storage
 
     state: State = context.obj
     form = state.format(output)
     _check_ways(apply=apply, force=force, folder=folder, containerfile=containerfile)
+    if prometheus and not tasks:
+        misused("only workers of short tasks are scaled by what Prometheus knows", "--prometheus")
     if containerfile:
         sys.stdout.write(bundle.containerfile())
         return
@@ -100,6 +112,7 @@ def kubernetes(
             tls_secret=None if insecure else tls_secret,
             storage=None if storage is None else parse_storage(storage),
             settings=_settings(state, form),
+            tasks=Tasks(namespace=tasks_namespace, prometheus=prometheus) if tasks else None,
             **image_given,
         )
         site.check()
@@ -113,6 +126,14 @@ def kubernetes(
             _tell(site, "jobman install kubernetes --apply")
     except KubernetesError as error:
         _refused(error, form)
+
+
+@install.command("dashboard")
+def dashboard() -> None:
+    """Print a dashboard of short tasks for Grafana, which is imported there."""
+    from importlib.resources import files
+
+    sys.stdout.write((files("jobman.tasks") / "dashboards" / "tasks.json").read_text(encoding="utf-8"))
 
 
 def _check_ways(*, apply: bool, force: bool, folder: Path | None, containerfile: bool) -> None:
@@ -155,13 +176,14 @@ async def _apply_all(site: Site, *, force: bool) -> tuple[list[tuple[str, str]],
     """What became of each object, and the Secrets that are not there yet."""
     from jobman.engines.kubernetes.api import Api
     from jobman.engines.kubernetes.installation.bundle import objects
+    from jobman.engines.kubernetes.installation.secrets import secrets
     from jobman.engines.kubernetes.kinds import SECRETS
     from jobman.engines.kubernetes.kubeconfig import load
 
     async with Api(load()) as api:
         done = [(item.name, await _applied(api, item, force=force)) for item in objects(site)]
-        wanted = [name for name in (site.database_secret, site.tls_secret) if name is not None]
-        missing = [name for name in wanted if await api.find(SECRETS, name, site.namespace) is None]
+        wanted = [(advice.name, advice.namespace) for advice in secrets(site)]
+        missing = [name for name, place in wanted if await api.find(SECRETS, name, place) is None]
     return done, missing
 
 
@@ -181,16 +203,15 @@ async def _applied(api: Api, item: Item, *, force: bool) -> str:
 
 def _tell(site: Site, next_step: str = "", missing: Sequence[str] | None = None) -> None:
     """Say what jobman cannot do itself; secrets never pass through it."""
-    secrets = {site.database_secret: _database_advice(site)}
-    if site.tls_secret is not None:
-        secrets[site.tls_secret] = _tls_advice(site, site.tls_secret)
-    wanted = [name for name in secrets if missing is None or name in missing]
+    from jobman.engines.kubernetes.installation.secrets import secrets
+
+    wanted = [each.advice for each in secrets(site) if missing is None or each.name in missing]
     if next_step:
         say("nothing was applied", next_step)
     if wanted:
         say(
             "these Secrets are yours to make, before the server can start",
-            "\n".join(secrets[name] for name in wanted),
+            "\n".join(wanted),
         )
     if site.tls_secret is None:
         say("without TLS, whoever can listen on the cluster's network can read tokens")
@@ -203,20 +224,6 @@ def _tell(site: Site, next_step: str = "", missing: Sequence[str] | None = None)
         f"the service is found at {site.address}; its first start prints the token of an administrator",
         f"kubectl -n {site.namespace} logs -l app.kubernetes.io/name=jobman --tail=-1 | grep token",
     )
-
-
-def _database_advice(site: Site) -> str:
-    from jobman.engines.kubernetes.installation.site import DATABASE_KEY
-
-    return (
-        f"kubectl -n {site.namespace} create secret generic {site.database_secret}"
-        f" --from-file={DATABASE_KEY}=FILE    # in it postgresql://USER:PASSWORD@HOST/DATABASE"
-    )
-
-
-def _tls_advice(site: Site, name: str) -> str:
-    host = site.address.partition("://")[2].rpartition(":")[0]
-    return f"kubectl -n {site.namespace} create secret tls {name} --cert=FILE --key=FILE    # for {host}"
 
 
 def _refused(error: KubernetesError, form: str) -> NoReturn:

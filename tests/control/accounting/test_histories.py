@@ -8,7 +8,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from jobman.control.accounting.ledger import OUR_FAULT, units_of
+from jobman.control.accounting.ledger import OUR_FAULT
+from jobman.control.accounting.units import units_of
 from jobman.control.store.views import UsageFilter
 from tests.control.accounting.histories import MemoryDisk, Service, StoreDisk, histories
 

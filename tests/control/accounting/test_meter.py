@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from jobman.control.accounting import meter as meters
-from jobman.control.accounting.ledger import ENDED_EARLIER, OUR_FAULT, units_of
+from jobman.control.accounting.ledger import ENDED_EARLIER, OUR_FAULT
+from jobman.control.accounting.units import units_of
 from jobman.control.failures import INFRASTRUCTURE
 from jobman.control.store.views import Charged
 from jobman.spec.failures import REASONS

@@ -12,6 +12,7 @@ from typing import Literal
 
 import msgspec
 
+from jobman.control.accounting.units import units_of
 from jobman.control.store.records import SliceRecord
 from jobman.control.store.views import Charged
 
@@ -19,8 +20,6 @@ OUR_FAULT = frozenset(("launch-failed", "stage-failed", "node-lost", "preempted"
 """Reasons that are not the task's own doing: what was charged for such an attempt is refunded."""
 
 ENDED_EARLIER = "it had ended earlier"
-_GRAIN = 2.0**20
-_HOUR = 3600.0
 
 
 class Metered(msgspec.Struct, kw_only=True, frozen=True):
@@ -42,11 +41,6 @@ class Metered(msgspec.Struct, kw_only=True, frozen=True):
     @property
     def address(self) -> tuple[str, str, int]:
         return self.job, self.key, self.attempt
-
-
-def units_of(price: float, seconds: float) -> float:
-    """What so much time costs, to the grain."""
-    return round(price * seconds / _HOUR * _GRAIN) / _GRAIN
 
 
 class Ledger:

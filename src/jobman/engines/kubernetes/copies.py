@@ -9,9 +9,9 @@ from typing import TypeVar
 import msgspec
 
 from jobman.engines.kubernetes import names
-from jobman.engines.kubernetes.attempts import Attempt, attempts_of, index_of
+from jobman.engines.kubernetes.attempts import Attempt, attempts_of, index_of, seconds
 from jobman.engines.kubernetes.indexes import Indexes, condition, is_over, ran_too_long, width
-from jobman.engines.kubernetes.objects import Event, Job, Pod
+from jobman.engines.kubernetes.objects import Condition, Event, Job, Pod
 
 CANCELLED = names.PREFIX + "cancelled"
 """Annotation of a Job that somebody cancelled: it is suspended and will not be taken up again."""
@@ -19,6 +19,8 @@ CANCELLED = names.PREFIX + "cancelled"
 _TOGETHER = ("stopping", "failed", "resting", "starting", "queued", "waiting", "running", "succeeded")
 # In these states one is still told of the failure before.
 _SUFFERING = ("failed", "resting", "waiting", "queued", "starting")
+_TAKEN = ("node-lost", "preempted")
+"""Reasons of a pod that the cluster took away, whatever its Job thinks of that."""
 
 
 class Copy(msgspec.Struct, frozen=True, kw_only=True):
@@ -165,11 +167,19 @@ def _undecided(job: Job, last: Attempt) -> str:
     """The state of an index of which the Job does not say how it ended."""
     if last.state != "failed":
         return last.state if last.state == "succeeded" or not is_over(job) else "cancelled"
-    if condition(job, "Failed", "FailureTarget", "Complete", "SuccessCriteriaMet"):
-        return "failed"
+    if verdict := condition(job, "Failed", "FailureTarget", "Complete", "SuccessCriteriaMet"):
+        return "cancelled" if _is_stopped_by(verdict, last) else "failed"
     if CANCELLED in job.metadata.annotations:
         return "cancelled"
     return "waiting" if job.spec.suspend else "resting"
+
+
+def _is_stopped_by(verdict: Condition, last: Attempt) -> bool:
+    """Whether a pod was asked to end only because its Job had decided how it comes out."""
+    decided = seconds(verdict.last_transition_time)
+    if decided is None or last.stopping_at is None or last.reason in _TAKEN or ran_too_long(verdict):
+        return False
+    return last.stopping_at >= decided
 
 
 def _state_together(job: Job, states: set[str]) -> str:

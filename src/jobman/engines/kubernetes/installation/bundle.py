@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import yaml
 
-from jobman.engines.kubernetes.installation import rights, server, walls
+from jobman.engines.kubernetes.installation import rights, server, tasks, walls
 from jobman.engines.kubernetes.installation.site import PORT, Site
 from jobman.engines.kubernetes.manifest import titled
 from jobman.engines.kubernetes.objects import Written
@@ -45,6 +45,8 @@ def objects(site: Site) -> list[Item]:
     found.append(Item("service.yaml", "where the leader is found", server.service(site)))
     found.append(Item("deployment.yaml", "the servers, of which one leads", server.deployment(site)))
     found.append(Item("disruption.yaml", "one server is taken away at a time", server.budget(site)))
+    if site.tasks is not None:
+        found += [Item("tasks.yaml", title, written) for title, written in tasks.objects(site, site.tasks)]
     return found
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from jobman.engines.kubernetes.installation.site import LABELS, SERVER, Site
+from jobman.engines.kubernetes.installation.site import KEEPER, LABELS, SERVER, Site, Tasks
 from jobman.engines.kubernetes.objects import Written
 
 _RBAC = "rbac.authorization.k8s.io"
@@ -52,14 +53,32 @@ AT_HOME = (
     Right("discovery.k8s.io", "endpointslices", ("create",), "where the leader is"),
     Right("discovery.k8s.io", "endpointslices", ("patch",), "where the leader is", (f"{SERVER}-leader",)),
 )
+_SCALERS = ("create", "patch", "deletecollection")
+WITH_WORKERS = (
+    Right("apps", "deployments", ("get", "list", "create", "patch", "delete"), "one for each image"),
+    Right("apps", "deployments/scale", ("patch",), "none, one, and how many"),
+    Right("autoscaling", "horizontalpodautoscalers", _SCALERS, "one for each image"),
+    Right("keda.sh", "scaledobjects", _SCALERS, "the same for KEDA"),
+    Right("", "pods", ("list", "patch"), "idle ones go first"),
+    Right("", "configmaps", ("create", "patch"), "whose certificate agents trust"),
+)
+EVERYWHERE_WITH_WORKERS = (
+    Right(
+        "apiregistration.k8s.io",
+        "apiservices",
+        ("get", "patch"),
+        "who serves metrics, and by which certificate",
+        ("v1beta1.external.metrics.k8s.io",),
+    ),
+)
 
 
-def account(site: Site) -> Written:
+def account(site: Site, name: str = SERVER, labels: Mapping[str, str] = LABELS) -> Written:
     """As whom the server speaks to the cluster; its token goes only to pods that ask for it."""
     return {
         "apiVersion": "v1",
         "kind": "ServiceAccount",
-        "metadata": {"name": SERVER, "namespace": site.namespace, "labels": dict(LABELS)},
+        "metadata": {"name": name, "namespace": site.namespace, "labels": dict(labels)},
         "automountServiceAccountToken": False,
     }
 
@@ -78,10 +97,43 @@ def rights(site: Site) -> list[tuple[str, Written]]:
     ]
 
 
-def _grant(site: Site, namespace: str, name: str, granted: tuple[Right, ...]) -> list[Written]:
+def rights_with_workers(site: Site, tasks: Tasks, labels: Mapping[str, str]) -> list[tuple[str, Written]]:
+    """Those of whoever keeps workers of short tasks."""
+    places = (
+        ("the registration of the metrics", "", f"{site.cluster_name}-tasks", EVERYWHERE_WITH_WORKERS),
+        ("what is done where workers run", tasks.namespace, KEEPER, WITH_WORKERS),
+    )
+    found = [
+        (title, written)
+        for title, namespace, name, granted in places
+        for written in _grant(site, namespace, name, granted, KEEPER, labels)
+    ]
+    subject = {"kind": "ServiceAccount", "name": KEEPER, "namespace": site.namespace}
+    reading = {
+        "apiVersion": f"{_RBAC}/v1",
+        "kind": "RoleBinding",
+        "metadata": {
+            "name": f"{site.cluster_name}-tasks",
+            "namespace": "kube-system",
+            "labels": dict(labels),
+        },
+        "roleRef": {"apiGroup": _RBAC, "kind": "Role", "name": "extension-apiserver-authentication-reader"},
+        "subjects": [subject],
+    }
+    return [*found, ("whose certificate the API server shows to others", reading)]
+
+
+def _grant(
+    site: Site,
+    namespace: str,
+    name: str,
+    granted: tuple[Right, ...],
+    account: str = SERVER,
+    labels: Mapping[str, str] = LABELS,
+) -> list[Written]:
     kind = "Role" if namespace else "ClusterRole"
     place = {"namespace": namespace} if namespace else {}
-    metadata = {"name": name, **place, "labels": dict(LABELS)}
+    metadata = {"name": name, **place, "labels": dict(labels)}
     role: Written = {
         "apiVersion": f"{_RBAC}/v1",
         "kind": kind,
@@ -93,7 +145,7 @@ def _grant(site: Site, namespace: str, name: str, granted: tuple[Right, ...]) ->
         "kind": f"{kind}Binding",
         "metadata": metadata,
         "roleRef": {"apiGroup": _RBAC, "kind": kind, "name": name},
-        "subjects": [{"kind": "ServiceAccount", "name": SERVER, "namespace": site.namespace}],
+        "subjects": [{"kind": "ServiceAccount", "name": account, "namespace": site.namespace}],
     }
     return [role, binding]
 

@@ -14,6 +14,8 @@ from jobman.version import __version__
 PORT = 7070
 SERVER = "jobman"
 """The name of the service account, the Deployment, the Service and the Lease."""
+KEEPER = "jobman-tasks"
+"""The name of the service account, the Deployments and the Services of short tasks."""
 LABELS = {"app.kubernetes.io/name": "jobman", "app.kubernetes.io/component": "server"}
 DATABASE_KEY = "url"
 _NAMESPACE = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
@@ -26,6 +28,20 @@ class Storage(msgspec.Struct, frozen=True):
     size: str
     kind: str = ""
     """The cluster's own choice where it is empty."""
+
+
+class Tasks(msgspec.Struct, frozen=True, kw_only=True):
+    """The part for short tasks: a broker, and who keeps workers for it."""
+
+    namespace: str = "jobman-tasks"
+    """Where workers run."""
+    secret: str = "jobman-tasks"
+    """The Secret with the settings of the broker, and the token of an operator."""
+    tls_secret: str = "jobman-tasks-tls"
+    agent_secret: str = "jobman-agent"
+    """The Secret with the token of agents, in the namespace of workers."""
+    prometheus: str = ""
+    """Where KEDA asks for metrics."""
 
 
 class Site(msgspec.Struct, frozen=True, kw_only=True):
@@ -41,6 +57,7 @@ class Site(msgspec.Struct, frozen=True, kw_only=True):
     storage: Storage | None = None
     settings: str = ""
     """The settings of the server, as a file has them."""
+    tasks: Tasks | None = None
 
     @property
     def cluster_name(self) -> str:
@@ -55,13 +72,21 @@ class Site(msgspec.Struct, frozen=True, kw_only=True):
 
     def check(self) -> None:
         """Raises ConfigError where it cannot be installed like this."""
-        for option, name in (("--namespace", self.namespace), ("--jobs-namespace", self.jobs_namespace)):
+        places = [("--namespace", self.namespace), ("--jobs-namespace", self.jobs_namespace)]
+        if self.tasks is not None:
+            places.append(("--tasks-namespace", self.tasks.namespace))
+        for option, name in places:
             if not _NAMESPACE.fullmatch(name):
                 raise ConfigError(f"{option}: '{name}' is no name of a namespace.")
         if self.namespace == self.jobs_namespace:
             raise ConfigError(
                 "The server and the jobs cannot share a namespace: jobs could read its Secrets.",
                 "Name two with --namespace and --jobs-namespace.",
+            )
+        if self.tasks is not None and self.tasks.namespace in (self.namespace, self.jobs_namespace):
+            raise ConfigError(
+                "Workers of short tasks have a namespace to themselves: others could read their token.",
+                "Name another with --tasks-namespace.",
             )
         for option, secret in (
             ("--database-secret", self.database_secret),

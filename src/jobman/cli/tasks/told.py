@@ -1,0 +1,56 @@
+"""A result as it is printed: a line of JSON, a document of YAML, or words."""
+
+from __future__ import annotations
+
+import base64
+import sys
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from jobman.tasks.grid import Result
+
+
+def as_data(result: Result) -> dict[str, Any]:
+    """Bytes that are UTF-8 are a text, `result`; others are `result_base64`."""
+    found: dict[str, Any] = {
+        "batch": result.batch,
+        "index": result.index,
+        "status": result.status,
+        "attempts": result.attempts,
+        "seconds": round(result.seconds, 6),
+    }
+    if result.status != "completed":
+        return {**found, "reason": result.reason}
+    return {**found, **text_or_base64("result", result.result)}
+
+
+def text_or_base64(name: str, content: bytes) -> dict[str, str]:
+    """Bytes in JSON."""
+    try:
+        return {name: content.decode()}
+    except UnicodeDecodeError:
+        return {f"{name}_base64": base64.b64encode(content).decode()}
+
+
+def print_result(result: Result, form: str) -> None:
+    """One line, or one document; whoever writes many flushes when there are no more for now."""
+    if form == "json":
+        import msgspec
+
+        sys.stdout.write(msgspec.json.encode(as_data(result)).decode() + "\n")
+    elif form == "yaml":
+        from jobman.cli.state import emit
+
+        sys.stdout.write("---\n")
+        emit(as_data(result), form)
+    else:
+        sys.stdout.write(_words(result) + "\n")
+
+
+def _words(result: Result) -> str:
+    from jobman.cli.colours import STATES, clean, paint, wanted
+    from jobman.cli.times import length
+
+    said = result.reason or result.result[:200].decode(errors="replace")
+    status = paint(f"{result.status:<9}", STATES.get(result.status, ""), on=wanted())
+    return f"{result.batch}/{result.index}  {status}  {length(result.seconds):>7}  {clean(said)}".rstrip()

@@ -1,0 +1,216 @@
+"""`jobman task types`: the kinds of tasks that somebody executes, here or at a site."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from jobman.cli.commands import Trailing, trailing
+from jobman.cli.options import Output
+from jobman.cli.state import State, emit, misused, say
+from jobman.cli.tasks.options import Broker, CaFile, Tenant, Token, pairs_of
+
+if TYPE_CHECKING:
+    from jobman.tasks.grid import Grid
+
+types = typer.Typer(add_completion=False, help="List, add and remove the kinds of tasks there are.")
+TypeName = Annotated[str, typer.Argument(metavar="TYPE", help="Its name.")]
+
+
+@types.callback(invoke_without_command=True)
+def all_types(
+    context: typer.Context,
+    broker: Broker = None,
+    token: Token = None,
+    tenant: Tenant = None,
+    ca_file: CaFile = None,
+    output: Output = None,
+) -> None:
+    """List the types that are executed; or add and remove them."""
+    if context.invoked_subcommand is None:
+        list_types(context, broker, token, tenant, ca_file, output)
+
+
+@types.command("list")
+def list_types(
+    context: typer.Context,
+    broker: Broker = None,
+    token: Token = None,
+    tenant: Tenant = None,
+    ca_file: CaFile = None,
+    output: Output = None,
+) -> None:
+    """List the types that are executed, by what, and how long their tasks take."""
+    from jobman.cli.tasks.asking import Asking, Way
+
+    state: State = context.obj
+    form = state.format(output)
+    with Asking(state, form, Way(broker, token, tenant, ca_file)) as grid:
+        found = grid.ask("GET", "/v1/tasks/types")
+        for each in found:
+            each["command"] = _commands(grid).get(each["image"], [])
+        is_own = grid.places is not None
+    if form != "table":
+        emit({"items": found}, form)
+    elif not found:
+        say("no types are known", "add one with `jobman task types add TYPE -- COMMAND…`" if is_own else "")
+    else:
+        _print(found)
+
+
+def _commands(grid: Grid) -> dict[str, list[str]]:
+    """The workers of one's own broker, by image."""
+    from jobman.tasks.embedded import types_of
+
+    if grid.places is None:
+        return {}
+    return {image: list(each.command) for image, each in types_of(grid.places).by_image().items()}
+
+
+def _print(found: list[dict[str, Any]]) -> None:
+    import shlex
+
+    from jobman.cli.tables import Column, print_table
+    from jobman.cli.tasks.progress import off_by
+    from jobman.cli.times import length
+
+    columns = (
+        Column("type"),
+        Column("versions", least=8),
+        Column("image", rank=3, least=20),
+        Column("command", rank=2, least=20),
+        Column("executed", rank=1, right=True),
+        Column("half take", rank=1, right=True),
+        Column("90% take", rank=1, right=True),
+        Column("estimates off", rank=4, right=True),
+    )
+    rows = []
+    for each in found:
+        known = each["estimate"]
+        numbers = ("", "", "", "")
+        if known is not None:
+            times = (length(known["p50"]), length(known["p90"]))
+            numbers = (f"{known['count']:,}", *times, off_by(known["error"]))
+        image = "" if each["command"] else each["image"]
+        rows.append((each["type"], each["versions"], image, shlex.join(each["command"]), *numbers))
+    print_table(columns, rows)
+
+
+@types.command("add", cls=Trailing)
+def add(
+    context: typer.Context,
+    type_: TypeName,
+    versions: Annotated[
+        str, typer.Option("--versions", metavar="RANGE", help="Which it executes: 2.x, >=2,<3 or *.")
+    ] = "*",
+    slots: Annotated[
+        int, typer.Option("--slots", min=1, metavar="N", help="Tasks that a worker executes at once.")
+    ] = 1,
+    on_port: Annotated[
+        bool,
+        typer.Option("--on-port", help="The worker listens at a port and not at a Unix socket."),
+    ] = False,
+    image: Annotated[
+        str | None, typer.Option("--image", metavar="IMAGE", help="At a site: what executes them.")
+    ] = None,
+    resources: Annotated[
+        list[str] | None,
+        typer.Option("--resource", metavar="NAME=AMOUNT", help="At a site: of a worker, such as cpu=1."),
+    ] = None,
+    environment: Annotated[
+        list[str] | None, typer.Option("--env", metavar="NAME=VALUE", help="Of a worker.")
+    ] = None,
+    broker: Broker = None,
+    token: Token = None,
+    tenant: Tenant = None,
+    ca_file: CaFile = None,
+    output: Output = None,
+) -> None:
+    """Say who executes a type: on this machine the COMMAND behind `--`, at a site an image."""
+    from jobman.cli.tasks.asking import Asking, Way
+
+    state: State = context.obj
+    form = state.format(output)
+    command = trailing(context) or []
+    more = {
+        "versions": versions,
+        "environment": pairs_of(environment, "--env"),
+    }
+    with Asking(state, form, Way(broker, token, tenant, ca_file)) as grid:
+        if grid.places is None:
+            if command or not image:
+                misused("at a site an image executes tasks, and no command of this machine", "--image")
+            asked = {"type": type_, "image": image, "resources": pairs_of(resources, "--resource"), **more}
+            grid.ask("POST", "/v1/tasks/types", asked)
+        else:
+            if not command or image or resources:
+                misused("your own broker starts a command: write it behind --", "COMMAND")
+            _add_own(grid, type_, _found(command), slots=slots, on_port=on_port, **more)
+    if form != "table":
+        emit({"type": type_, "versions": versions, "image": image or "", "command": command}, form)
+    else:
+        sys.stdout.write(f"{type_}  {versions}  added\n")
+        if grid.places is not None:
+            say(f"try it with `jobman task submit --type {type_} --payload TEXT --results`")
+
+
+def _add_own(grid: Grid, type_: str, command: list[str], **more: Any) -> None:
+    from jobman.tasks.embedded import types_of
+    from jobman.tasks.failures import GridError
+    from jobman.tasks.local_types import LocalType
+
+    assert grid.places is not None
+    entry = LocalType(type=type_, command=tuple(command), folder=str(Path.cwd()), **more)
+    try:
+        types_of(grid.places).add(entry)
+    except ValueError as error:
+        raise GridError("wrong", str(error)) from None
+
+
+def _found(command: list[str]) -> list[str]:
+    """The command with the whole path of its program: the broker may look in other folders than you."""
+    first = command[0]
+    path = str(Path(first).absolute()) if "/" in first else shutil.which(first)
+    if path is None or not Path(path).is_file():
+        from jobman.tasks.failures import GridError
+
+        advice = "is it installed, and its name spelled so? A program of this folder is ./NAME"
+        raise GridError("wrong", f"there is no program `{first}`", advice)
+    return [path, *command[1:]]
+
+
+@types.command("remove")
+def remove(
+    context: typer.Context,
+    type_: TypeName,
+    versions: Annotated[
+        str | None, typer.Option("--versions", metavar="RANGE", help="Only this line, as it was added.")
+    ] = None,
+    broker: Broker = None,
+    token: Token = None,
+    tenant: Tenant = None,
+    ca_file: CaFile = None,
+    output: Output = None,
+) -> None:
+    """Execute a type no longer; its tasks that wait go on waiting."""
+    from jobman.cli.tasks.asking import Asking, Way
+    from jobman.tasks.embedded import types_of
+    from jobman.tasks.failures import GridError
+
+    state: State = context.obj
+    form = state.format(output)
+    with Asking(state, form, Way(broker, token, tenant, ca_file)) as grid:
+        if grid.places is None:
+            grid.ask("POST", "/v1/tasks/types/remove", {"type": type_, "versions": versions})
+        elif not types_of(grid.places).remove(type_, versions):
+            known = sorted({each.type for each in types_of(grid.places).read()})
+            advice = f"the known types are: {', '.join(known) or 'none'}"
+            raise GridError("unknown", f"there is no type `{type_}` {versions or ''}".rstrip(), advice)
+    if form != "table":
+        emit({"type": type_, "versions": versions}, form)
+    else:
+        sys.stdout.write(f"{type_}  {versions or 'all versions'}  removed\n")
