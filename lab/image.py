@@ -17,7 +17,7 @@ _TYPE = "application/vnd.oci.image."
 def write(busybox: Path, name: str, archive: Path, programs: Sequence[Path] = ()) -> None:
     """One layer with one program under its many names, and with others that are static, too."""
     config = {"Cmd": ["sleep", "2147483647"], "Env": ["PATH=/bin"]}
-    write_archive(archive, name, [_layer(busybox, programs)], config)
+    write_archive(archive, name, [busybox_layer(busybox, programs)], config)
 
 
 def write_archive(archive: Path, name: str, layers: Sequence[bytes], started: Mapping[str, object]) -> None:
@@ -45,7 +45,8 @@ def write_archive(archive: Path, name: str, layers: Sequence[bytes], started: Ma
             _add(tar, f"blobs/sha256/{_digest(blob).partition(':')[2]}", blob)
 
 
-def _layer(busybox: Path, programs: Sequence[Path]) -> bytes:
+def busybox_layer(busybox: Path, programs: Sequence[Path] = ()) -> bytes:
+    """A whole tar."""
     buffer = io.BytesIO()
     applets = subprocess.run([busybox, "--list"], check=True, capture_output=True, text=True).stdout.split()
     with tarfile.open(fileobj=buffer, mode="w") as tar:

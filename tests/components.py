@@ -14,6 +14,8 @@ from lab.components import Component, State, discover, state
 PROPERTY = "component"
 _LATE_AT_TIMES = frozenset(("kubernetes",))
 """Many processes on one busy machine: a test on them has a second try, which the report counts."""
+_LAST = 25
+"""Lines of what went wrong at the first try."""
 OWN_CLUSTER = "JOBMAN_LAB_OWN_CLUSTER"
 """What the lab says of a cluster that is somebody's own, in the place of the lab's."""
 
@@ -27,6 +29,7 @@ class Components:
         self._ran: Counter[str] = Counter()
         self._skipped: dict[str, Counter[str]] = {}
         self._own_clusters: dict[str, str] = {}
+        self._second_tries: list[str] = []
 
     def state(self, component: Component) -> State:
         if component.name not in self._states:
@@ -60,6 +63,9 @@ class Components:
                 _skip_if_only_for_the_lab(item)
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if str(report.outcome) == "rerun":
+            why = report.longreprtext.splitlines()[-_LAST:]
+            self._second_tries += [f"second try of {report.nodeid}", *why]
         told = dict(report.user_properties)
         for name in (str(value) for key, value in report.user_properties if key == PROPERTY):
             if (own := told.get(_own_cluster_of(name))) is not None:
@@ -75,8 +81,7 @@ class Components:
         result = yield
         terminal = session.config.pluginmanager.get_plugin("terminalreporter")  # workers have none
         if terminal and self.known and not session.config.option.collectonly:
-            terminal.write_line("real components")
-            for line in self.lines():
+            for line in (*self._second_tries, "real components", *self.lines()):
                 terminal.write_line(line)
         return result
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import shlex
 import subprocess
 from collections.abc import Iterator
+from pathlib import Path
 
 import msgspec
 import pytest
@@ -83,13 +85,19 @@ def test_what_ended_before_stays_as_it_was(machine: Machine, stranger: Process) 
     machine.leaves_nothing()
 
 
-def test_a_service_is_started_again_with_its_group(machine: Machine, stranger: Process) -> None:
+def test_a_service_is_started_again_with_its_group(
+    machine: Machine, stranger: Process, tmp_path: Path
+) -> None:
+    # Its second attempt is on record before the work that it serves ends, and with it the group.
+    second = shlex.quote(str(tmp_path / "server.2"))
     group = {
         "name": "pair",
         "tasks": [
-            machine.ledger.task("sleep 600", name="server", service=True),
             machine.ledger.task(
-                "[ $JOBMAN_ATTEMPT = 2 ] || sleep 600; end 0",
+                f"[ $JOBMAN_ATTEMPT = 1 ] || touch {second}; sleep 600", name="server", service=True
+            ),
+            machine.ledger.task(
+                f"[ $JOBMAN_ATTEMPT = 2 ] || sleep 600; until [ -e {second} ]; do sleep 0.1; done; end 0",
                 name="work",
                 depends_on=[{"name": "server", "when": "started"}],
             ),

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import secrets
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import aclosing
 from typing import Any
@@ -498,13 +499,14 @@ def test_logs_are_followed_from_the_first_line_to_the_last(namespace):
     script = "for number in 1 2 3; do echo line $number; sleep 0.5; done; printf end"
 
     async def work(api: Api) -> tuple[bytes, bytes]:
-        await api.create(a_job("talking", namespace, script))
+        job = f"talking-{secrets.token_hex(4)}"
+        await api.create(a_job(job, namespace, script))
 
         async def made() -> bool:
-            return bool((await api.list(PODS, namespace, labels="job-name=talking")).items)
+            return bool((await api.list(PODS, namespace, labels=f"job-name={job}")).items)
 
         await until(made)
-        (pod,) = (await api.list(PODS, namespace, labels="job-name=talking")).items
+        (pod,) = (await api.list(PODS, namespace, labels=f"job-name={job}")).items
         name = pod.metadata.name
         followed = await read(api, name, follow=True)
         return followed, await read(api, name, tail=2)

@@ -1,5 +1,7 @@
 """Where jobs stand, on what a real cluster told of them."""
 
+from datetime import timedelta
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -61,6 +63,7 @@ def holds(kind: str, reason: str = "") -> Condition:
         ("fail-job-policy", "failed", {"failed": 1, "cancelled": 1}),
         ("fail-index-policy", "failed", {"failed": 2}),
         ("max-failed", "failed", {"failed": 2, "cancelled": 4}),
+        ("max-failed-stops", "running", {"failed": 1, "cancelled": 3}),
     ],
 )
 def test_replicas_are_counted_by_state(name, state, counts):
@@ -79,6 +82,32 @@ def test_a_job_in_which_as_many_failed_as_may_has_succeeded(most, state, code):
 
 def test_a_job_that_was_given_up_is_not_forgiven():
     assert stands("max-failed", metadata__annotations={MAX_FAILED: "9"}).state == "failed"
+
+
+def gave_up(reason="MaxFailedIndexesExceeded", later=0):
+    """A Job that has stopped some of its pods, when it is over; `later` is in seconds."""
+    (verdict,) = recorded("max-failed-stops").job.status.conditions
+    assert verdict.last_transition_time is not None
+    at = verdict.last_transition_time + timedelta(seconds=later)
+    over = [
+        Condition(type=kind, status="True", reason=reason, last_transition_time=at)
+        for kind in ("FailureTarget", "Failed")
+    ]
+    return stands("max-failed-stops", status__conditions=over)
+
+
+def test_what_a_job_stops_when_it_gives_up_has_not_failed():
+    found = gave_up()
+    assert (found.state, found.exit_code) == ("failed", 8)
+    assert found.counts == {"failed": 1, "cancelled": 3}
+
+
+def test_what_was_deleted_before_its_job_gave_up_has_failed():
+    assert gave_up(later=60).counts == {"failed": 4}
+
+
+def test_what_a_job_stops_whose_time_is_up_has_failed():
+    assert gave_up("DeadlineExceeded").counts == {"failed": 4}
 
 
 @pytest.mark.parametrize(

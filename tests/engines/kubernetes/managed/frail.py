@@ -41,7 +41,7 @@ class Frail:
 
     def stop(self) -> None:
         """Its kubelet dies, its containers run on."""
-        _lab("stop")
+        stop_node()
 
     def start(self) -> None:
         _lab("start")
@@ -132,6 +132,11 @@ def the_frail_node() -> Iterator[str]:
             yield name
         finally:
             _mend(name)
+
+
+def stop_node() -> None:
+    """Its kubelet dies, its containers run on."""
+    _lab("stop")
 
 
 def set_devices(node: str, device: str, number: int) -> None:

@@ -1,0 +1,158 @@
+"""`jobman task results`, `batches` and `cancel`: what became of tasks, and ending them."""
+
+import json
+import threading
+
+import pytest
+
+from tests.tasks.site import Site
+
+
+@pytest.fixture
+def submitted(jobman, site):
+    """Submit tasks and wait for them; returns their batch."""
+
+    def make(text, *options):
+        jobman("task", "submit", "-t", "square", "-f", "-", "-w", *options, stdin=text)
+        return str(max(site.service.broker.batches))
+
+    return make
+
+
+def rows(answer):
+    return [json.loads(line) for line in answer.out.splitlines()]
+
+
+def place_of(answer):
+    assert answer.err.startswith("jobman: read on with --after ")
+    return answer.err.split()[-1]
+
+
+def test_a_result_is_a_line_of_json(jobman, submitted):
+    batch = submitted("3\n")
+    (row,) = rows(jobman("task", "results", batch))
+    assert row.pop("seconds") >= 0
+    assert row == {"batch": int(batch), "index": 0, "status": "completed", "attempts": 1, "result": "9"}
+
+
+def test_who_reads_on_reads_nothing_twice(jobman, submitted):
+    submitted("1\n2\n")
+    first = jobman("task", "results")
+    assert len(rows(first)) == 2
+    second = submitted("3\n")
+    after = rows(jobman("task", "results", "--after", place_of(first)))
+    assert [(row["batch"], row["result"]) for row in after] == [(int(second), "9")]
+
+
+def test_only_those_that_failed(jobman, submitted):
+    submitted("1\nmany\n")
+    (row,) = rows(jobman("task", "results", "--failed"))
+    assert (row["index"], row["status"], "result" in row) == (1, "failed", False)
+    assert "ValueError" in row["reason"]
+
+
+def test_batches_are_found_by_their_name(jobman, submitted):
+    submitted("1\n", "--name", "one")
+    submitted("2\n", "--name", "two")
+    assert [row["result"] for row in rows(jobman("task", "results", "two"))] == ["4"]
+    answer = jobman("task", "results", "three")
+    assert answer.code == 1
+    assert "the known names are: one, two" in answer.err
+
+
+def test_following_named_batches_ends_with_them(jobman, submitted):
+    one, two = submitted("1\n"), submitted("2\n")
+    submitted("3\n")
+    assert [row["result"] for row in rows(jobman("task", "results", "-f", one, two))] == ["1", "4"]
+
+
+def test_following_waits_for_what_has_not_ended(jobman, tmp_path):
+    go_on = threading.Event()
+
+    async def hold(payload):
+        import asyncio
+
+        await asyncio.to_thread(go_on.wait, 60)
+        return payload
+
+    with Site(tmp_path, hold) as site:
+        words = ("--broker", site.url)
+        (batch,) = jobman("task", "submit", "-t", "square", "--payload", "later", *words).out.split()
+        threading.Timer(0.2, go_on.set).start()
+        assert [row["result"] for row in rows(jobman("task", "results", "-f", batch, *words))] == ["later"]
+
+
+def test_bytes_that_are_no_text_are_base64(jobman, tmp_path):
+    async def raw(_):
+        return b"\xff\x00"
+
+    with Site(tmp_path, raw) as site:
+        answer = jobman("task", "submit", "-t", "square", "--payload", "1", "--results", "--broker", site.url)
+    (row,) = rows(answer)
+    assert (row["result_base64"], "result" in row) == ("/wA=", False)
+
+
+def test_for_people_it_is_a_line_of_words(jobman, submitted):
+    batch = submitted("3\nmany\n")
+    lines = jobman("task", "results", "-o", "table").out.splitlines()
+    assert any(line.startswith(f"{batch}/0  completed") and line.endswith("9") for line in lines)
+    assert any(line.startswith(f"{batch}/1  failed") and "ValueError" in line for line in lines)
+
+
+def test_what_was_printed_may_be_forgotten(jobman, site, submitted):
+    submitted("1\n2\n")
+    assert len(rows(jobman("task", "results", "--forget"))) == 2
+    assert jobman("task", "batches", "-o", "json").data == {"items": []}
+
+
+def test_a_batch_that_nobody_knows_is_told(jobman, submitted):
+    batch = submitted("1\n")
+    jobman("task", "results", batch, "--forget")
+    answer = jobman("task", "results", batch)
+    assert (answer.code, answer.out, batch in answer.err) == (1, "", True)
+
+
+def test_a_task_is_shown(jobman, submitted):
+    batch = submitted("3\nmany\n", "--name", "night")
+    found = jobman("task", "show", f"{batch}/1", "-o", "json").data
+    wanted = {"id": f"{batch}/1", "name": "night", "type": "square", "payload": "many", "status": "failed"}
+    assert wanted.items() <= found.items()
+    facts = dict(line.split(maxsplit=1) for line in jobman("task", "show", f"{batch}/0").out.splitlines())
+    assert (facts["task"], facts["status"], facts["payload"]) == (f"{batch}/0", "completed", "3")
+    assert jobman("task", "show", f"{batch}/7").code == 1
+    assert jobman("task", "show", "seven").code == 2
+
+
+def test_batches_are_listed(jobman, submitted):
+    batch = submitted("1\nmany\n", "--name", "night")
+    (found,) = jobman("task", "batches", "-o", "json").data["items"]
+    wanted = {"batch": int(batch), "name": "night", "type": "square", "size": 2, "left": 0, "failed": 1}
+    assert wanted.items() <= found.items()
+    table = jobman("task", "batches").out.splitlines()
+    assert table[0].split() == ["batch", "name", "type", "image", "tasks", "left", "failed", "submitted"]
+    assert table[1].split()[:7] == [batch, "night", "square", "squares", "2", "0", "1"]
+
+
+def test_a_batch_is_cancelled(jobman, tmp_path):
+    go_on = threading.Event()
+
+    async def hold(payload):
+        import asyncio
+
+        await asyncio.to_thread(go_on.wait, 60)
+        return payload
+
+    with Site(tmp_path, hold) as site:
+        words = ("--broker", site.url)
+        jobman("task", "submit", "-t", "square", "--count", 50, "--name", "night", *words)
+        (batch,) = site.service.broker.batches
+        assert jobman("task", "cancel", "night", *words) == (0, f"{batch}  cancelled\n", "")
+        go_on.set()
+        found = rows(jobman("task", "results", "-f", batch, *words))
+        assert {row["status"] for row in found} == {"killed"}
+        assert jobman("task", "cancel", "--all", *words) == (0, "", "jobman: nothing is under way\n")
+
+
+def test_what_is_cancelled_is_named(jobman, site):
+    assert jobman("task", "cancel").code == 2
+    assert jobman("task", "cancel", "17").code == 1
