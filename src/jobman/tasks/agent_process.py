@@ -70,13 +70,20 @@ class _Seen(Worker):
     """A worker of which is known whether it has ever answered, and whether it does while it computes."""
 
     answered = False
+    is_there = False
+    """Whether the process that runs now has answered: one that starts may take its time."""
     answers_always = False
     executing = 0
+
+    def ended(self, words: str) -> None:
+        self.is_there = False
+        super().ended(words)
 
     async def ping(self) -> bool:
         before = self.executing
         found = await super().ping()
         self.answered = self.answered or found
+        self.is_there = self.is_there or found
         # One with a single thread is silent while it computes, and not to be taken for dead.
         self.answers_always = self.answers_always or (found and before > 0 and self.executing > 0)
         return found
@@ -206,12 +213,16 @@ class AgentProcess:
                 self._process.has_worked()
                 silent = 0
                 continue
-            silent += 1 if self._worker.answers_always or not self._worker.executing else 0
+            silent = silent + self._is_owed() if self._worker.is_there else 0
             if silent >= _MOST_SILENT:
                 log.warning("the worker does not answer, and is ended")
                 self._agent.note("worker-silent", f"no answer to {_MOST_SILENT} pings: it is ended")
                 self._process.kill()
                 silent = 0
+
+    def _is_owed(self) -> bool:
+        """Whether the worker answers at any time, or has nothing to do: then its silence counts."""
+        return self._worker.answers_always or not self._worker.executing
 
     def _give_up_at_last(self) -> None:
         process, refusals = self._process, self._agent.refusals

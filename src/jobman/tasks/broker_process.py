@@ -42,6 +42,8 @@ class BrokerOptions(msgspec.Struct, frozen=True, kw_only=True):
     """The file of types of this machine; with it the broker has workers here."""
     tls_cert: Path | None = None
     tls_key: Path | None = None
+    lease: float = 10.0
+    """Seconds of silence after which an agent is lost, and what it has is given to others."""
     grace: float = 3.0
     """Seconds after a restart in which agents come again before what they have is given to others."""
     idle: float | None = None
@@ -131,6 +133,7 @@ class BrokerProcess:
             limits=settings.scaling,
             mappers=self._mappers,
             price=settings.price,
+            lease=self._options.lease,
             # Workers of this machine end with their broker: nobody comes again.
             grace=0.0 if self._types is not None else self._options.grace,
         )

@@ -290,7 +290,9 @@ class Service:
     # -- agents ------------------------------------------------------------------------------------
 
     async def _pull(self, agent: str, request: Request) -> Orders:
-        given, cancel = await self._pulls.answer(agent, _decode(request, Pull), LONGEST_WAIT)
+        # An agent is heard of several times before its lease ends, whatever it asks for.
+        longest = min(LONGEST_WAIT, self.broker.leases.seconds / 3)
+        given, cancel = await self._pulls.answer(agent, _decode(request, Pull), longest)
         try:
             return Orders(work=[await self._work(each) for each in given], cancel=cancel)
         except BaseException:
