@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from jobman.engines.endings import size_words
+from jobman.engines.local.memory import memory_words
 from jobman.engines.local.orders import Order, Reason
 from jobman.engines.local.records import Exit, Refusal, Started
 
@@ -83,7 +83,9 @@ def _judge(order: Order, seen: Seen) -> Verdict:
     if code == 0:
         return _judge_after(seen, ended)
     if seen.out_of_memory:
-        return ended._replace(reason="out-of-memory", message=_memory_words(order, seen))
+        return ended._replace(
+            reason="out-of-memory", message=memory_words(order.memory or 0, seen.memory_used)
+        )
     if seen.refusal is not None:
         return ended._replace(reason=seen.refusal.reason, message=seen.refusal.message)
     return ended
@@ -113,10 +115,3 @@ def signal_name(number: int) -> str:
 def signal_number(name: str) -> int:
     """The number of a signal, written with or without SIG."""
     return signal.Signals[f"SIG{name.upper().removeprefix('SIG')}"].value
-
-
-def _memory_words(order: Order, seen: Seen) -> str:
-    given = size_words(order.memory or 0)
-    if seen.memory_used is None:
-        return f"used more than the {given} of memory it was given"
-    return f"used {size_words(seen.memory_used)} of memory, more than the {given} it was given"

@@ -16,6 +16,7 @@ from jobman.engines.local.records import Finished, Reaped, Start
 from jobman.engines.local.start import start_hook
 from jobman.engines.local.trees import (
     Process,
+    clear_children,
     descendants,
     facts,
     in_session,
@@ -107,16 +108,16 @@ class Family:
         running = [pid for pid, status in self._hooks.items() if status is None]
         return {each.pid for pid in running for each in descendants(pid)} | set(running)
 
-    def reap(self) -> None:
-        """Take in the children that ended."""
+    def reap(self) -> bool:
+        """Take in the children that ended; true where there are none left."""
         while True:
             try:
                 found = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
             except ChildProcessError:
                 self.is_childless = True
-                return
+                return True
             if found is None:
-                return
+                return False
             self._note(found)
             _, status, used = os.wait4(found.si_pid, 0)
             self._take(found.si_pid, reaped(status, used))
@@ -157,15 +158,7 @@ class OwnFamily(Family):
         return [each for each in descendants(os.getpid()) if each.pid not in hooks]
 
     def clear(self) -> list[Process]:
-        # The list of children in /proc may miss one while others end; wait does not.
-        until = time.monotonic() + _PATIENCE
-        self.reap()
-        while not self.is_childless:
-            left = kill_all(self.members, self.reap, _PATIENCE)
-            self.reap()
-            if time.monotonic() > until:
-                return left
-        return []
+        return clear_children(self.members, self.reap, _PATIENCE)
 
     def _note(self, found: os.waitid_result) -> None:
         if found.si_pid == self.pid:

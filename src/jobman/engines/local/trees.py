@@ -140,7 +140,7 @@ def signal_all(find: Callable[[], Iterable[Process]], number: int, *, passes: in
 
 
 def kill_all(
-    find: Callable[[], list[Process]], reap: Callable[[], None] = lambda: None, patience: float = _PATIENCE
+    find: Callable[[], list[Process]], reap: Callable[[], object] = lambda: None, patience: float = _PATIENCE
 ) -> list[Process]:
     """Kill what is found until nothing is left; returns what could not be killed in that time."""
     # Stopped first: what stands still cannot fork away from the kill.
@@ -155,6 +155,22 @@ def kill_all(
             return left
         time.sleep(pause)
         pause = min(pause * 2, 0.05)
+    return []
+
+
+def clear_children(
+    find: Callable[[], list[Process]], reap: Callable[[], bool], patience: float = _PATIENCE
+) -> list[Process]:
+    """Kill what is found until this process has no children; returns what could not be killed in that time.
+
+    `reap` takes in those that ended, and tells whether there are none left.
+    """
+    # The list of children in /proc may miss one while others end; wait does not.
+    until = time.monotonic() + patience
+    while not reap():
+        left = kill_all(find, reap, patience)
+        if time.monotonic() > until:
+            return left
     return []
 
 

@@ -16,10 +16,11 @@ from jobman.engines.local.cgroups import find
 from jobman.engines.local.ending import Seen, conclude, signal_number
 from jobman.engines.local.family import Family
 from jobman.engines.local.limits import as_user
+from jobman.engines.local.memory import SAMPLING, excess
 from jobman.engines.local.orders import Order
 from jobman.engines.local.records import RESULT_BYTES, Exit, Started, Wanted
 from jobman.engines.local.stopping import Stop, freeze, thaw
-from jobman.engines.local.trees import kill_all, proportional_memory, resident_memory
+from jobman.engines.local.trees import kill_all
 
 NEWS = signal.SIGUSR1
 """Sent to a shim when there is something new in its copy's folder."""
@@ -27,8 +28,6 @@ STOP = signal.SIGUSR2
 """Sent to a shim whose copy should stop, where that cannot be written down."""
 WATCHED = frozenset((signal.SIGCHLD, NEWS, STOP))
 """Blocked in a shim, and waited for."""
-SAMPLING = 0.2
-"""Seconds between two looks at the memory of a copy that no control group limits."""
 
 
 class Ear:
@@ -167,10 +166,8 @@ class Watch:
         if self._family.process is not None and self._family.cage.memory is not None:
             self._sample_at = math.inf  # the kernel keeps the limit
             return math.inf
-        limit = self._order.memory or 0
-        members = self._family.members()
-        # What forks share is counted for each of them, so an excess is looked at twice.
-        if resident_memory(members) > limit and (used := proportional_memory(members)) > limit:
+        used = excess(self._family.members(), self._order.memory or 0)
+        if used is not None:
             self._memory_used = used
             kill_all(self._family.members, self._family.reap)
         self._sample_at = now + SAMPLING
