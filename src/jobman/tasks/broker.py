@@ -30,6 +30,8 @@ _CHANGE = log(1.1)
 _MOST_LEAN = 1e4
 _LEAST = 1e-9
 _WAITING = (Status.QUEUED, Status.RESTING)
+DEADLINE = "deadline"
+"""The reason of what is ended for it."""
 
 
 class Given(msgspec.Struct, frozen=True):
@@ -174,7 +176,7 @@ class Broker(Revival):
             report = only(report, set(report.indexes).difference(again))
         if self.leases.end(agent, batch, report.indexes, status):
             if status != Status.COMPLETED:
-                self._tell(batch, status.name.lower(), report.indexes, agent.id, report.reasons)
+                self._tell(batch, _kind_of_end(report), report.indexes, agent.id, report.reasons)
             yield self._ended(
                 batch,
                 report.indexes,
@@ -332,8 +334,8 @@ class Broker(Revival):
                 yield batch
 
     def _expire(self, batch: Batch) -> Iterator[Entry]:
-        yield from self._stop(batch, range(len(batch)), Status.EXPIRED, "deadline")
-        yield from self._end_running(batch, range(len(batch)), "deadline")
+        yield from self._stop(batch, range(len(batch)), Status.EXPIRED, DEADLINE)
+        yield from self._end_running(batch, range(len(batch)), DEADLINE)
 
     def cancel(self, tenant: str, batch_id: int, indexes: Sequence[int] | None = None) -> list[Entry]:
         """End tasks that wait, and those that agents have, who hear of it."""
@@ -396,6 +398,12 @@ class Broker(Revival):
 
 def _stranger(agent_id: str) -> Refusal:
     return Refusal("stranger", f"there is no agent {agent_id}", "pull, and say what you have")
+
+
+def _kind_of_end(report: Report) -> str:
+    """A deadline that an agent sees before its broker does is told as all others are."""
+    is_late = report.status == Status.KILLED and set(report.reasons.values()) == {DEADLINE}
+    return DEADLINE if is_late else Status(report.status).name.lower()
 
 
 def _given(span: Span, now: float, lean: float) -> Given:
