@@ -65,8 +65,11 @@ class Worker:
     def __init__(self, place: Path | tuple[str, int], *, most: int = _MOST_BYTES) -> None:
         self._place = place
         self._most = most
-        self._free: dict[int, list[Connection]] = {}
-        """By the bytes that an answer may have."""
+        self._free: dict[tuple[int, bool], list[Connection]] = {}
+        """By the bytes that an answer may have, and apart those for questions beside the work.
+
+        A worker may have one thread for each connection, and one that computes does not answer over its own.
+        """
         self._completions: dict[str, asyncio.Future[tuple[Status, bytes]]] = {}
         self._later = 0
         self.takes_batches = False
@@ -78,7 +81,7 @@ class Worker:
     async def ping(self) -> bool:
         """Whether it answers."""
         try:
-            answer = await self._ask("GET", "/ping", seconds=_PING_SECONDS)
+            answer = await self._ask("GET", "/ping", seconds=_PING_SECONDS, is_beside=True)
         except (WorkerLost, Broken, TimeoutError):
             return False
         self.takes_batches = answer.headers.get("x-jobman-batches", "") not in ("", "0")
@@ -96,7 +99,9 @@ class Worker:
         """Ask it to let go of a task; one that cannot says so, and that is all the same."""
         try:
             headers = {"x-jobman-task": id_}
-            answer = await self._ask("POST", "/cancel", headers=headers, seconds=_CANCEL_SECONDS)
+            answer = await self._ask(
+                "POST", "/cancel", headers=headers, seconds=_CANCEL_SECONDS, is_beside=True
+            )
         except (WorkerLost, Broken, TimeoutError):
             return
         done = self._completions.get(id_)
@@ -142,7 +147,7 @@ class Worker:
 
     async def _is_listening(self) -> bool:
         try:
-            await self._ask("GET", "/ping", seconds=_PING_SECONDS)
+            await self._ask("GET", "/ping", seconds=_PING_SECONDS, is_beside=True)
         except WorkerLost as lost:
             return lost.is_sent
         except (Broken, TimeoutError):
@@ -207,9 +212,10 @@ class Worker:
         headers: dict[str, str] | None = None,
         seconds: float | None = None,
         most: int | None = None,
+        is_beside: bool = False,
     ) -> Answer:
         limit = most or self._most
-        free = self._free.setdefault(limit, [])
+        free = self._free.setdefault((limit, is_beside), [])
         connection = free.pop() if free else Connection(self._place, most=limit)
         try:
             async with asyncio.timeout(seconds):

@@ -70,7 +70,7 @@ class Broken(ConnectionError):
         """Whether it may have heard the request: not where nobody was there."""
 
 
-class _Reading:
+class Reading:
     """What a parser tells, put together."""
 
     def __init__(self, most: int) -> None:
@@ -115,6 +115,18 @@ class _Reading:
         return self._chunks[0] if len(self._chunks) == 1 else b"".join(self._chunks)
 
 
+def answer_bytes(answer: Answer, *, keep: bool) -> bytes:
+    """An answer as it goes over a connection, which is kept for the next or not."""
+    lines = [
+        f"HTTP/1.1 {answer.status} {HTTPStatus(answer.status).phrase}",
+        f"content-length: {len(answer.body)}",
+        f"content-type: {answer.kind}",
+        *(f"{name}: {value}" for name, value in answer.headers.items()),
+        *(() if keep else ("connection: close",)),
+    ]
+    return "\r\n".join((*lines, "", "")).encode("latin-1") + answer.body
+
+
 def _stay_awake(transport: asyncio.Transport) -> None:
     """Notice that the machine of the other side is gone without a word: often all that is done is to wait."""
     connection = transport.get_extra_info("socket")
@@ -127,7 +139,7 @@ def _stay_awake(transport: asyncio.Transport) -> None:
 # -- who answers ---------------------------------------------------------------------------------------------
 
 
-class _Serving(asyncio.Protocol, _Reading):
+class _Serving(asyncio.Protocol, Reading):
     """One connection of somebody who asks."""
 
     def __init__(
@@ -137,7 +149,7 @@ class _Serving(asyncio.Protocol, _Reading):
         tasks: set[asyncio.Task[None]],
         connections: set[asyncio.Transport],
     ) -> None:
-        _Reading.__init__(self, most)
+        Reading.__init__(self, most)
         self._handler = handler
         self._tasks = tasks
         self._connections = connections
@@ -225,14 +237,7 @@ class _Serving(asyncio.Protocol, _Reading):
     def _send(self, answer: Answer, *, keep: bool) -> None:
         if self._transport.is_closing():
             return
-        lines = [
-            f"HTTP/1.1 {answer.status} {HTTPStatus(answer.status).phrase}",
-            f"content-length: {len(answer.body)}",
-            f"content-type: {answer.kind}",
-            *(f"{name}: {value}" for name, value in answer.headers.items()),
-            *(() if keep else ("connection: close",)),
-        ]
-        self._transport.write("\r\n".join((*lines, "", "")).encode("latin-1") + answer.body)
+        self._transport.write(answer_bytes(answer, keep=keep))
         if not keep:
             self._transport.close()
 
@@ -275,11 +280,11 @@ class Server:
 # -- who asks ------------------------------------------------------------------------------------------------
 
 
-class _Asking(asyncio.Protocol, _Reading):
+class _Asking(asyncio.Protocol, Reading):
     """One connection to somebody who answers."""
 
     def __init__(self, most: int) -> None:
-        _Reading.__init__(self, most)
+        Reading.__init__(self, most)
         self._parser = httptools.HttpResponseParser(self)
         self._transport: asyncio.Transport
         self._waiting: asyncio.Future[Answer] | None = None

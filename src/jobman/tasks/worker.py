@@ -4,31 +4,30 @@ A function that says `bytes` for its parameter gets the payload as it is, and on
 it returns gives the result as it is. Everything else is JSON, both ways; an annotation says what it must be.
 
 The function runs in the main thread, one task at a time, so that signals and extensions work as in any
-program. HTTP is in another thread, so that a ping is answered meanwhile.
+program. Another thread answers a ping meanwhile.
 """
 
 from __future__ import annotations
 
 import argparse
-import asyncio
-import contextlib
 import importlib
 import inspect
 import os
-import queue
 import signal
 import sys
 import threading
 import traceback
 import types
 import typing
-from collections.abc import Callable, Coroutine, Iterable
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from jobman.tasks.wire import TEXT, Answer, Request, Server
+from jobman.tasks.desk import Caller, Desk, Place
+from jobman.tasks.wire import TEXT, Answer, Request
 
 SOCKET, PORT = "JOBMAN_WORKER_SOCKET", "JOBMAN_WORKER_PORT"
 COMPLETED, FAILED, KILLED = "completed", "failed", "killed"
@@ -39,7 +38,8 @@ _NO_PLACE = (
     f"a worker is told by {SOCKET} or {PORT} where to listen: "
     "start it by an agent, `jobman task agent … -- COMMAND`"
 )
-Place = Path | tuple[str, int]
+_MOST_EARLY = 1000
+_rows = msgspec.msgpack.Decoder(list[tuple[str, int, float | None, bytes]]).decode
 Raw = Callable[[bytes], bytes]
 Outcome = tuple[str, bytes]
 """A status, and the result or what went wrong."""
@@ -154,106 +154,92 @@ def told(error: BaseException) -> str:
     return f"{words} ({Path(last.filename).name}:{last.lineno}, in {last.name}: {last.line})"
 
 
-# -- the main thread -----------------------------------------------------------------------------------------
+# -- executing ----------------------------------------------------------------------------------------------
 
 
-class _Job:
-    """Something for the main thread: tasks one after the other, or a step before and after all of them."""
+class _Job(msgspec.Struct, frozen=True, eq=False):
+    """Tasks that are executed one after the other, or a step before or after all of them."""
 
-    def __init__(self, function: Raw, tasks: list[tuple[Called, bytes]]) -> None:
-        self.function = function
-        self.tasks = tasks
-        self.dropped: set[str] = set()
-        """Those that nobody wants any more."""
-        self.loop = asyncio.get_running_loop()
-        self.done: asyncio.Future[list[Outcome]] = self.loop.create_future()
-
-    def settle(self, outcomes: list[Outcome]) -> None:
-        """Hand the outcomes over to the thread that answers."""
-        with contextlib.suppress(RuntimeError):  # its loop is closed: nobody waits
-            self.loop.call_soon_threadsafe(self._told, outcomes)
-
-    def _told(self, outcomes: list[Outcome]) -> None:
-        if not self.done.done():
-            self.done.set_result(outcomes)
+    caller: Caller
+    ids: frozenset[str]
+    dropped: set[str]
+    """Those that nobody wants any more."""
 
 
 class Executing:
-    """The main thread: does what the other one puts in line, and is interrupted where that is not wanted."""
+    """What the main thread executes, and how the other one interrupts it."""
 
     def __init__(self) -> None:
-        self._line: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
-        self._jobs: set[_Job] = set()
+        self._job: _Job | None = None
         self._now: Called | None = None
         self._unwanted = ""
+        self._early: deque[str] = deque(maxlen=_MOST_EARLY)
+        """Tasks that somebody gave up before they came to be executed."""
         self._thread = threading.main_thread().ident or 0
-
-    def run(self) -> None:
-        """Until it is told to end."""
-        signal.signal(_INTERRUPT, self._interrupted)
-        while (job := self._line.get()) is not None:
-            job.settle([self._one(job, called, payload) for called, payload in job.tasks])
-
-    def end(self) -> None:
-        """Finish what is in line, and return."""
-        self._line.put(None)
 
     @property
     def current(self) -> Called | None:
         return self._now
 
-    def _one(self, job: _Job, called: Called, payload: bytes) -> Outcome:
+    def run(self, function: Raw, tasks: list[tuple[Called, bytes]], caller: Caller) -> list[Outcome]:
+        """Execute tasks; called in the main thread."""
+        ids = frozenset(called.id for called, _ in tasks)
+        job = self._job = _Job(caller, ids, {id_ for id_ in self._early if id_ in ids})
         try:
-            return self._try(job, called, payload)
+            return [self._one(function, job, called, payload) for called, payload in tasks]
+        finally:
+            self._job = None
+
+    def _one(self, function: Raw, job: _Job, called: Called, payload: bytes) -> Outcome:
+        try:
+            return self._try(function, job, called, payload)
         except Cancelled:
             return KILLED, b"cancelled"
         finally:
             self._now = None
 
-    def _try(self, job: _Job, called: Called, payload: bytes) -> Outcome:
+    def _try(self, function: Raw, job: _Job, called: Called, payload: bytes) -> Outcome:
         try:
             self._now = called
             if called.id in job.dropped:
                 raise Cancelled
-            return COMPLETED, job.function(payload)
+            return COMPLETED, function(payload)
         except (Cancelled, KeyboardInterrupt):
             raise
         except BaseException as error:
             return FAILED, told(error).encode()
 
-    def _interrupted(self, *_: object) -> None:
+    def interrupted(self, *_: object) -> None:
+        """The signal by which the other thread ends what the main thread does."""
         if self._now is not None and self._now.id == self._unwanted:
             self._unwanted = ""
             raise Cancelled
 
-    async def ask(self, function: Raw, tasks: list[tuple[Called, bytes]]) -> list[Outcome]:
-        """Have tasks executed; who gives up waiting has cancelled them."""
-        job = _Job(function, tasks)
-        self._jobs.add(job)
-        self._line.put(job)
-        try:
-            return await job.done
-        except asyncio.CancelledError:
-            for called, _ in tasks:
-                self._drop(job, called.id)
-            raise
-        finally:
-            self._jobs.discard(job)
-
     def cancel(self, id_: str) -> bool:
-        """End a task that waits or runs; false where there is none of that name."""
-        found = [job for job in self._jobs if any(called.id == id_ for called, _ in job.tasks)]
-        for job in found:
-            self._drop(job, id_)
-        return bool(found)
+        """End a task that waits or runs; false where there is none of that name, or not yet."""
+        job = self._job
+        if job is None or id_ not in job.ids:
+            self._early.append(id_)
+            return False
+        self._drop(job, id_)
+        return True
+
+    def gone(self, caller: Caller) -> None:
+        """Who does not wait for its tasks any more has cancelled them."""
+        job = self._job
+        if job is not None and job.caller is caller:
+            for id_ in job.ids:
+                self._drop(job, id_)
 
     def _drop(self, job: _Job, id_: str) -> None:
-        now = self._now
-        if id_ not in job.dropped and now is not None and now.id == id_:
-            self._unwanted = id_
-            job.dropped.add(id_)
-            signal.pthread_kill(self._thread, _INTERRUPT)
+        if id_ in job.dropped:
+            return
+        # In this order: what begins from now on sees that it is not wanted.
         job.dropped.add(id_)
+        now = self._now
+        if now is not None and now.id == id_:
+            self._unwanted = id_
+            signal.pthread_kill(self._thread, _INTERRUPT)
 
 
 _EXECUTING = Executing()
@@ -264,64 +250,76 @@ def this_task() -> Called | None:
     return _EXECUTING.current
 
 
-# -- the thread that answers ---------------------------------------------------------------------------------
+# -- what a worker answers -----------------------------------------------------------------------------------
 
 
-class _Desk:
-    """What a worker answers."""
+class _Answers:
+    """What a worker made of a function answers."""
 
     def __init__(
-        self, executing: Executing, function: Raw, steps: dict[str, Callable[[], object]], batches: bool
+        self, executing: Executing, function: Raw, steps: Mapping[str, Callable[[], object]], batches: bool
     ) -> None:
         self._executing = executing
         self._function = function
-        self._steps = steps
         self._batches = batches
+        self._work = {"/execute": self._execute} | (
+            {"/execute_batch": self._execute_batch} if batches else {}
+        )
+        self._steps = {f"/{name}": step for name, step in steps.items()}
 
-    async def handle(self, request: Request) -> Answer:
+    def is_work(self, request: Request) -> bool:
+        path = request.path
+        return request.method == "POST" and (path in self._work or path in self._steps)
+
+    def work(self, request: Request, caller: Caller) -> Answer:
+        if request.path in self._steps:
+            return self._step(request.path, caller)
+        return self._work[request.path](request, caller)
+
+    def beside(self, request: Request, waiting: Iterable[Request]) -> Answer:
         match (request.method, request.path):
             case ("GET", "/ping"):
                 return _words(200, "ready", {"x-jobman-batches": "1"} if self._batches else {})
-            case ("POST", "/execute"):
-                return await self._execute(request)
-            case ("POST", "/execute_batch") if self._batches:
-                return await self._execute_batch(request)
             case ("POST", "/cancel"):
-                known = self._executing.cancel(request.headers.get("x-jobman-task", ""))
-                return _words(200, "cancelled") if known else _words(404, "there is no such task here")
-            case ("POST", path) if path.strip("/") in self._steps:
-                return await self._step(path.strip("/"))
+                id_ = _task_of(request)
+                is_known = self._executing.cancel(id_) or any(_task_of(each) == id_ for each in waiting)
+                return _words(200, "cancelled") if is_known else _words(404, "there is no such task here")
         return _words(404, f"there is no {request.method} {request.path}")
 
-    async def _execute(self, request: Request) -> Answer:
+    def gone(self, caller: Caller) -> None:
+        self._executing.gone(caller)
+
+    def _execute(self, request: Request, caller: Caller) -> Answer:
         headers = request.headers
         try:
             seconds = float(headers["x-jobman-deadline"]) if "x-jobman-deadline" in headers else None
-            called = Called(
-                headers.get("x-jobman-task", ""), int(headers.get("x-jobman-attempt", 1)), seconds
-            )
+            called = Called(_task_of(request), int(headers.get("x-jobman-attempt", 1)), seconds)
         except ValueError as error:
             return _words(400, f"the headers of the task are wrong: {error}")
-        ((status, body),) = await self._executing.ask(self._function, [(called, request.body)])
+        ((status, body),) = self._executing.run(self._function, [(called, request.body)], caller)
         return Answer(_STATUSES[status], body, _BYTES if status == COMPLETED else TEXT)
 
-    async def _execute_batch(self, request: Request) -> Answer:
+    def _execute_batch(self, request: Request, caller: Caller) -> Answer:
         try:
-            rows = msgspec.msgpack.decode(request.body, type=list[tuple[str, int, float | None, bytes]])
+            rows = _rows(request.body)
         except msgspec.DecodeError as error:
             return _words(400, f"a batch is a list of [id, attempt, deadline, payload]: {error}")
         tasks = [(Called(id_, attempt, seconds), payload) for id_, attempt, seconds, payload in rows]
-        return Answer(200, msgspec.msgpack.encode(await self._executing.ask(self._function, tasks)))
+        return Answer(200, msgspec.msgpack.encode(self._executing.run(self._function, tasks, caller)))
 
-    async def _step(self, name: str) -> Answer:
-        step = self._steps[name]
+    def _step(self, path: str, caller: Caller) -> Answer:
+        step = self._steps[path]
 
         def execute(_: bytes) -> bytes:
             step()
             return b""
 
-        ((status, body),) = await self._executing.ask(execute, [(Called(name), b"")])
+        ((status, body),) = self._executing.run(execute, [(Called(path), b"")], caller)
         return Answer(_STATUSES[status], body, TEXT)
+
+
+def _task_of(request: Request) -> str:
+    return request.headers.get("x-jobman-task", "")
 
 
 def _words(status: int, words: str, headers: dict[str, str] | None = None) -> Answer:
@@ -349,24 +347,10 @@ def serve(
 ) -> None:
     """Be a worker that executes tasks by a function, for as long as this process lives."""
     steps = {"initialize": initialize, "finalize": finalize}
-    desk = _Desk(
-        _EXECUTING, raw(function), {name: step for name, step in steps.items() if step is not None}, batches
-    )
-    _answer_elsewhere(_listening(desk, place or place_here()))
-    _EXECUTING.run()
-
-
-async def _listening(desk: _Desk, place: Place) -> None:
-    if isinstance(place, Path) and place.is_socket():
-        place.unlink()
-    await Server(desk.handle).listen(place)
-
-
-def _answer_elsewhere(listening: Coroutine[Any, Any, None]) -> None:
-    """Begin to answer in a thread; raises what keeps it from it."""
-    loop = asyncio.new_event_loop()
-    threading.Thread(target=loop.run_forever, name="jobman-worker-http", daemon=True).start()
-    asyncio.run_coroutine_threadsafe(listening, loop).result()
+    known = {name: step for name, step in steps.items() if step is not None}
+    answers = _Answers(_EXECUTING, raw(function), known, batches)
+    signal.signal(_INTERRUPT, _EXECUTING.interrupted)
+    Desk(answers).run(place or place_here())
 
 
 # -- from the command line -----------------------------------------------------------------------------------
