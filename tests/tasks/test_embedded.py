@@ -150,6 +150,33 @@ def test_a_task_that_is_cancelled_while_it_runs_lets_its_worker_go(state: Path, 
 
 
 @pytest.mark.slow
+def test_single_tasks_are_cancelled_and_the_others_of_their_batch_go_on(state: Path, tmp_path: Path) -> None:
+    go_on, all_there = str(tmp_path / "go-on"), threading.Event()
+
+    def hold_up() -> None:
+        """So that all of them go together."""
+        all_there.wait(60)
+
+    with Grid() as grid:
+        grid._courier(None)[0].soon(hold_up)
+        handles = [grid.submit(wait_for_file, go_on) for _ in range(20)]
+        all_there.set()
+        wait_until(lambda: running(grid))
+
+        def statuses() -> list[str]:
+            return [grid.ask("GET", f"/v1/tasks/{handle.id}")["status"] for handle in handles]
+
+        is_running = statuses().index("running")
+        unwanted = {is_running, 19}
+        assert all(handles[index].cancel() for index in unwanted)
+        wait_until(lambda: {index for index, each in enumerate(statuses()) if each == "killed"} == unwanted)
+        Path(go_on).touch()
+        others = [handle for index, handle in enumerate(handles) if index not in unwanted]
+        assert {handle.result(60) for handle in others} == {"seen"}
+        assert all(handles[index].cancelled() for index in unwanted)
+
+
+@pytest.mark.slow
 def test_a_task_that_kills_workers_is_given_up(state: Path) -> None:
     with Grid() as grid:
         with pytest.raises(TaskFailed, match="worker-died"):

@@ -6,6 +6,7 @@ import asyncio
 import itertools
 import pickle
 import threading
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ import pytest
 
 from jobman import tasks
 from jobman.tasks import BrokerAway, Grid, GridError, TaskFailed
+from jobman.tasks.courier import Courier
 from jobman.tasks.mapping import Mapping
 from jobman.tasks.quotas import Quota
 from tests.tasks.site import Site
@@ -151,6 +153,31 @@ def test_a_task_that_is_cancelled_ends(tmp_path: Path) -> None:
         assert handle.cancel()
         assert handle.cancelled()
         wait_until(lambda: grid.ask("GET", "/healthz")["open"] == 0)
+
+
+def test_tasks_that_are_cancelled_together_are_told_together(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    all_there = threading.Event()
+    told: list[Sequence[int]] = []
+
+    def hold_up() -> None:
+        all_there.wait(60)
+
+    def end(courier: Courier, batch: int, indexes: Sequence[int]) -> asyncio.Task[None]:
+        told.append(indexes)
+        return really_end(courier, batch, indexes)
+
+    really_end = Courier.end
+    monkeypatch.setattr(Courier, "end", end)
+    with Site(tmp_path) as site, Grid(site.url) as grid:
+        grid._courier(None)[0].soon(hold_up)
+        handles = [grid.submit("square", number) for number in range(300)]
+        assert all(handle.cancel() for handle in handles[1:])
+        all_there.set()
+        assert handles[0].result(60) == b"0"
+        grid.wait()
+        assert told == [list(range(1, 300))]
 
 
 def test_leaving_the_grid_waits_for_what_was_submitted(tmp_path: Path) -> None:

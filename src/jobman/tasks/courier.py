@@ -10,8 +10,9 @@ import asyncio
 import secrets
 import threading
 import time
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import Future
+from contextlib import suppress
 from typing import Any, Protocol, TypeVar
 
 import msgspec
@@ -124,9 +125,10 @@ class Courier:
         """Have something called in the courier's thread."""
         self._loop.call_soon_threadsafe(call)
 
-    def cancel(self, batch: int) -> Future[Answer]:
-        """End what waits and what runs of a batch."""
-        return self.do(self.answer("POST", f"/v1/tasks/{batch}/cancel", b"\xc0"))
+    def cancel(self, batch: int, indexes: Sequence[int] | None = None) -> Future[Answer]:
+        """End what waits and what runs of a batch: all of it, or these."""
+        body = msgspec.msgpack.encode(None if indexes is None else list(indexes))
+        return self.do(self.answer("POST", f"/v1/tasks/{batch}/cancel", body))
 
     def fetched(self, batch: int) -> None:
         """All results of a batch are here: the broker may forget it."""
@@ -183,11 +185,25 @@ class Courier:
         """Nobody wants to hear of a batch any more."""
         self._receivers.pop(batch, None)
 
+    def end(self, batch: int, indexes: Sequence[int]) -> asyncio.Task[None]:
+        """End tasks of a batch for nobody who waits to hear of it."""
+        return self._told(self._end(batch, indexes))
+
+    async def _end(self, batch: int, indexes: Sequence[int]) -> None:
+        # Not in line with submissions: those may wait for the very room that this makes.
+        with suppress(GridError):
+            await self.answer("POST", f"/v1/tasks/{batch}/cancel", msgspec.msgpack.encode(indexes))
+
     def _fetched(self, batch: int) -> None:
         self.forget(batch)
-        task = self._loop.create_task(self._tell_fetched(batch))
+        self._told(self._tell_fetched(batch))
+
+    def _told(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        """The broker is told this before the courier goes."""
+        task = self._loop.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+        return task
 
     async def _tell_fetched(self, batch: int) -> None:
         try:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Generic, ParamSpec, TypeVar, Unpack, overload
@@ -242,9 +242,9 @@ class Grid:
         courier, _ = self._courier(tenant)
         return courier.do(courier.place()).result()
 
-    def cancel(self, batch: int, *, tenant: str | None = None) -> None:
-        """End what waits and what runs of a batch."""
-        self._courier(tenant)[0].cancel(batch).result()
+    def cancel(self, batch: int, indexes: Sequence[int] | None = None, *, tenant: str | None = None) -> None:
+        """End what waits and what runs of a batch: all of it, or these."""
+        self._courier(tenant)[0].cancel(batch, indexes).result()
 
     def fetched(self, batch: int, *, tenant: str | None = None) -> None:
         """The results of a batch were read: when all of it has ended it is forgotten."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 from collections import deque
 from collections.abc import Callable
@@ -64,13 +65,15 @@ class _Together:
         self._courier = courier
         self._counter = counter
         self._left = len(handles)
+        self._ended: set[int] = set()
+        self._ending: asyncio.Task[None] | None = None
         self.number: int | None = None
         for index, handle in enumerate(handles):
             handle.batch, handle.index = self, index
 
     def sent(self, batch: int) -> None:
         self.number = batch
-        self.cancelled()
+        self._end()
         self._counter.accepted()
 
     def received(self, batch: int, ends: Ends) -> None:
@@ -95,11 +98,28 @@ class _Together:
         self._counter.ended(number)
 
     def cancelled(self) -> None:
-        """End the batch where nobody wants any of the rest; the result of a single one is dropped."""
-        left = [handle for handle in self._handles if handle is not None]
-        is_unwanted = left and all(handle.cancelled() for handle in left)
-        if self.number is not None and is_unwanted and not self._courier.is_closed:
-            self._courier.cancel(self.number)
+        """Nobody wants one of them any more; may be called from any thread."""
+        if not self._courier.is_closed:
+            self._courier.soon(self._end)
+
+    def _end(self) -> None:
+        """End those that nobody wants; what comes while the broker is told goes together with the next."""
+        if self.number is None or self._ending is not None:
+            return
+        unwanted = [
+            index
+            for index, handle in enumerate(self._handles)
+            if handle is not None and handle.cancelled() and index not in self._ended
+        ]
+        if unwanted:
+            self._ended.update(unwanted)
+            self._ending = self._courier.end(self.number, unwanted)
+            self._ending.add_done_callback(self._told)
+
+    def _told(self, ending: asyncio.Task[None]) -> None:
+        self._ending = None
+        if not ending.cancelled():
+            self._end()
 
 
 def _settle(handle: Handle, batch: int, ends: Ends, place: int) -> None:
