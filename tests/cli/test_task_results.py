@@ -153,6 +153,67 @@ def test_a_batch_is_cancelled(jobman, tmp_path):
         assert jobman("task", "cancel", "--all", *words) == (0, "", "jobman: nothing is under way\n")
 
 
+@pytest.fixture
+def held(jobman, tmp_path):
+    """A batch of ten tasks under a name that looks like a task; they go on when the test lets them."""
+    go_on = threading.Event()
+
+    async def hold(payload):
+        import asyncio
+
+        await asyncio.to_thread(go_on.wait, 60)
+        return payload
+
+    with Site(tmp_path, hold) as site:
+        words = ("--broker", site.url)
+        jobman("task", "submit", "-t", "square", "--count", 10, "--key", "7/3", "--estimate", "10s", *words)
+        (batch,) = site.service.broker.batches
+        yield batch, words, go_on
+        go_on.set()
+
+
+@pytest.mark.parametrize(
+    ("indexes", "ended"), [("3", {3}), ("0-2", {0, 1, 2}), ("0,7-8,0", {0, 7, 8}), ("9", {9})]
+)
+def test_single_tasks_are_cancelled_and_the_others_go_on(jobman, held, indexes, ended):
+    batch, words, go_on = held
+    answer = jobman("task", "cancel", f"{batch}/{indexes}", *words)
+    assert answer == (0, f"{batch}/{indexes}  cancelled\n", "")
+    go_on.set()
+    found = rows(jobman("task", "results", "-f", batch, *words))
+    assert {row["index"] for row in found if row["status"] == "killed"} == ended
+    assert {row["index"] for row in found if row["status"] == "completed"} == set(range(10)) - ended
+
+
+def test_as_data_it_says_which_tasks_were_cancelled(jobman, held):
+    batch, words, _ = held
+    some = jobman("task", "cancel", f"{batch}/4", f"{batch}/1-2", "-o", "json", *words).data
+    assert some == {"batch": batch, "indexes": [1, 2, 4], "state": "cancelled"}
+    whole = jobman("task", "cancel", f"{batch}/4", batch, "-o", "json", *words).data
+    assert whole == {"batch": batch, "state": "cancelled"}
+
+
+def test_a_name_that_looks_like_a_task_is_a_name(jobman, held):
+    batch, words, _ = held
+    assert jobman("task", "cancel", "7/3", *words).out == f"{batch}  cancelled\n"
+
+
 def test_what_is_cancelled_is_named(jobman, site):
     assert jobman("task", "cancel").code == 2
     assert jobman("task", "cancel", "17").code == 1
+
+
+@pytest.mark.parametrize("word", ["{batch}/x", "{batch}/", "{batch}/7-3", "{batch}/1,", "{batch}/-1"])
+def test_tasks_that_are_written_wrongly_end_with_2(jobman, submitted, word):
+    answer = jobman("task", "cancel", word.format(batch=submitted("1\n2\n")))
+    assert (answer.code, answer.out) == (2, "")
+    assert "12/0,3-7" in answer.err
+
+
+def test_tasks_that_a_batch_has_not_end_with_1_and_say_which_it_has(jobman, submitted):
+    batch = submitted("1\n2\n")
+    answer = jobman("task", "cancel", f"{batch}/0-7")
+    assert (answer.code, answer.out) == (1, "")
+    assert f"batch {batch} has no task 7" in answer.err
+    assert "its tasks have the indexes 0 to 1" in answer.err
+    assert jobman("task", "cancel", "17/0").code == 1

@@ -11,7 +11,8 @@ from tests.tasks.site import Site
 
 @pytest.fixture
 def submit(jobman, site):
-    return lambda text: jobman("task", "submit", "-t", "square", "-f", "-", "-w", "-q", stdin=text)
+    words = ("task", "submit", "-t", "square", "-f", "-", "-w", "-q", "--name", "letters")
+    return lambda text: jobman(*words, stdin=text)
 
 
 def test_stats_are_a_line_for_each_image(jobman, submit):
@@ -64,9 +65,24 @@ def test_tasks_that_were_given_up_are_tried_again_or_dropped(jobman, site, submi
     assert jobman("task", "dead", "retry", "--all", "-o", "json").data == {"tasks": 1}
 
 
-@pytest.mark.parametrize("words", [("retry",), ("drop", "x"), ("drop", "1/x"), ("retry", "1/1", "--all")])
+def test_dead_letters_are_named_like_other_tasks(jobman, site, submit):
+    submit("a\nb\nc\nd\n")
+    (batch,) = site.service.broker.batches
+    assert jobman("task", "dead", "drop", f"{batch}/0-1").out == "2 tasks dropped\n"
+    assert jobman("task", "dead", "drop", "letters").out == "2 tasks dropped\n"
+
+
+@pytest.mark.parametrize("words", [("retry",), ("drop", "1/x"), ("retry", "1/1", "--all")])
 def test_dead_letters_that_are_named_wrongly_end_with_2(jobman, site, words):
     assert jobman("task", "dead", *words).code == 2
+
+
+@pytest.mark.parametrize(
+    ("word", "message"), [("x", "there is no batch `x`"), ("1", "no batch 1"), ("1/1", "no batch 1")]
+)
+def test_dead_letters_of_a_batch_that_nobody_knows_end_with_1(jobman, site, word, message):
+    answer = jobman("task", "dead", "retry", word)
+    assert (answer.code, answer.out, message in answer.err) == (1, "", True)
 
 
 # -- what happened, and who is there ------------------------------------------------------------------------
@@ -143,3 +159,11 @@ def test_at_a_site_an_operator_adds_an_image(jobman, site):
     assert jobman("task", "types", "remove", "price").code == 0
     assert "price" not in jobman("task", "types").out
     assert jobman("task", "types", "add", "price", "--", "sh").code == 2
+
+
+def test_what_says_which_broker_may_stand_before_the_last_word(jobman, site, monkeypatch):
+    monkeypatch.delenv("JOBMAN_BROKER")
+    assert jobman("task", "types", "--broker", site.url, "add", "price", "--image", "pricing:3").code == 0
+    assert own_types() == []
+    listed = jobman("task", "types", "--broker", site.url, "-o", "json", "list").data["items"]
+    assert "price" in {each["type"] for each in listed}

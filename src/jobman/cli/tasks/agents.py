@@ -2,32 +2,20 @@
 
 from __future__ import annotations
 
-import typer
-
-from jobman.cli.options import Output
-from jobman.cli.state import State, emit, say
-from jobman.cli.tasks.options import Broker, CaFile, Tenant, Token
+from jobman.cli.state import emit, say
+from jobman.cli.tasks.asking import Asking, asks
 
 
-def agents(
-    context: typer.Context,
-    broker: Broker = None,
-    token: Token = None,
-    tenant: Tenant = None,
-    ca_file: CaFile = None,
-    output: Output = None,
-) -> None:
+@asks
+def agents(*, asking: Asking) -> None:
     """List the agents there are, what they have in hand, and since when they were not heard of."""
     from jobman.cli.tables import Column, print_table
-    from jobman.cli.tasks.asking import Asking, Way
     from jobman.cli.times import length
 
-    state: State = context.obj
-    form = state.format(output)
-    with Asking(state, form, Way(broker, token, tenant, ca_file)) as grid:
+    with asking as grid:
         found = grid.ask("GET", "/v1/agents")
-    if form != "table":
-        emit({"items": [{"id": name, **each} for name, each in found.items()]}, form)
+    if asking.form != "table":
+        emit({"items": [{"id": name, **each} for name, each in found.items()]}, asking.form)
         return
     if not found:
         say("there are no agents: they come when there is work")

@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+import functools
+import inspect
 import os
 import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
+import typer
+
+from jobman.cli.options import Output
 from jobman.cli.state import INTERRUPTED, ExitCode, State, emit, say
-from jobman.tasks.failures import BrokerAway, GridError
-from jobman.tasks.grid import Grid
+from jobman.cli.tasks.options import Broker, CaFile, Tenant, Token
 
 if TYPE_CHECKING:
     from types import TracebackType
+
+    from jobman.tasks.failures import GridError
+    from jobman.tasks.grid import Grid
 
 EXITS = {
     "broker-away": ExitCode.UNREACHABLE,
@@ -28,6 +36,8 @@ EXITS = {
 }
 """By the code of a refusal; the rest is wrong input."""
 _HOW_TO_ADD = "add one to your own broker with `jobman task types add TYPE -- COMMAND…`"
+_WAY = {"broker": Broker, "token": Token, "tenant": Tenant, "ca_file": CaFile}
+_ASKING = "asking"
 
 
 class Way(NamedTuple):
@@ -40,6 +50,8 @@ class Way(NamedTuple):
 
     def open(self, state: State, form: str) -> Grid:
         """The broker of the option, of the environment, of the settings, or one's own."""
+        from jobman.tasks.grid import Grid
+
         url = self.broker or os.environ.get("JOBMAN_BROKER") or None
         ca_file = self.ca_file
         if url is None and (told := _settings(state, form)):
@@ -61,36 +73,76 @@ def _path(text: str | None) -> str | None:
 
 
 class Asking:
-    """`with Asking(state, form, way) as grid:` ends the command in the right way where something fails."""
+    """`with asking as grid:` ends the command in the right way where something fails."""
 
-    def __init__(self, state: State, form: str, way: Way) -> None:
-        self._state = state
-        self._form = form
+    def __init__(self, context: typer.Context, way: Way, output: str | None) -> None:
+        self.context = context
+        self._state: State = context.obj
         self._way = way
         self._grid: Grid | None = None
+        self.form = self._state.format(output)
+        self.is_form_chosen = bool(output or self._state.output)
 
     def __enter__(self) -> Grid:
+        from jobman.tasks.failures import GridError
+
         try:
-            self._grid = self._way.open(self._state, self._form)
+            self._grid = self._way.open(self._state, self.form)
         except GridError as error:
-            refused(error, self._form)
+            refused(error, self.form)
         self._grid.notice = say
         return self._grid
 
     def __exit__(
         self, _kind: type[BaseException] | None, error: BaseException | None, _trace: TracebackType | None
     ) -> None:
+        from jobman.tasks.failures import GridError
+
         assert self._grid is not None
         self._grid.close()
         if isinstance(error, GridError):
-            refused(error, self._form, is_own=self._grid.places is not None)
+            refused(error, self.form, is_own=self._grid.places is not None)
         if isinstance(error, KeyboardInterrupt):
             sys.stderr.write("\n")
             raise SystemExit(INTERRUPTED)
 
 
+def asks(command: Callable[..., None]) -> Callable[..., None]:
+    """Make a command of a function that is handed its `asking`: what says which broker stands in its place.
+
+    The form of the answer is the last option of all of them.
+    """
+
+    @functools.wraps(command)
+    def run(context: typer.Context, output: str | None, **given: Any) -> None:
+        # `task types --broker B add` means the same as `task types add --broker B`.
+        above = {} if context.parent is None else context.parent.params
+        way = Way(**{name: given.pop(name) or above.get(name) for name in _WAY})
+        command(asking=Asking(context, way, output or above.get("output")), **given)
+
+    run.__dict__["__signature__"] = inspect.Signature(list(_parameters(command)))
+    return run
+
+
+def _parameters(command: Callable[..., None]) -> Iterator[inspect.Parameter]:
+    """What the library of the command line reads: all of them by name, so their order is that of the help."""
+    yield inspect.Parameter("context", inspect.Parameter.KEYWORD_ONLY, annotation=typer.Context)
+    for name, parameter in inspect.signature(command, eval_str=True).parameters.items():
+        if name == _ASKING:
+            yield from (_option(*each) for each in _WAY.items())
+        else:
+            yield parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY)
+    yield _option("output", Output)
+
+
+def _option(name: str, declared: Any) -> inspect.Parameter:
+    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=declared)
+
+
 def refused(error: GridError, form: str, *, is_own: bool = False) -> NoReturn:
     """End the command because the broker will not or cannot do what was asked."""
+    from jobman.tasks.failures import BrokerAway
+
     code = EXITS.get(error.code, ExitCode.DOCUMENT)
     advice = error.advice
     if error.code == "unmappable" and is_own:
@@ -100,26 +152,3 @@ def refused(error: GridError, form: str, *, is_own: bool = False) -> NoReturn:
     else:
         emit({"code": error.code, "message": error.message, "advice": advice, "exit": int(code)}, form)
     raise SystemExit(code)
-
-
-def batches_named(grid: Grid, words: list[str] | None) -> list[int]:
-    """The batches that are meant: numbers as they are, names by what the broker has."""
-    found: dict[int, None] = {}
-    known: list[dict[str, Any]] | None = None
-    for word in words or ():
-        if word.isdecimal():
-            found[int(word)] = None
-            continue
-        known = batches_of(grid) if known is None else known
-        named = [each["batch"] for each in known if each["name"] == word]
-        if not named:
-            names = ", ".join(sorted({each["name"] for each in known if each["name"]})) or "none"
-            raise GridError("unknown", f"there is no batch `{word}`", f"the known names are: {names}")
-        found |= dict.fromkeys(named)
-    return list(found)
-
-
-def batches_of(grid: Grid) -> list[dict[str, Any]]:
-    """All batches that the broker still has."""
-    found: list[dict[str, Any]] = grid.ask("GET", "/v1/tasks/batches")
-    return found

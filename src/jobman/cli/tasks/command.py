@@ -5,9 +5,10 @@ from __future__ import annotations
 import typer
 
 from jobman.cli.commands import Trailing
-from jobman.cli.task_cluster import cluster
 from jobman.cli.tasks.agents import agents
-from jobman.cli.tasks.batches import batches, cancel
+from jobman.cli.tasks.batches import batches
+from jobman.cli.tasks.cancel import cancel
+from jobman.cli.tasks.cluster import cluster
 from jobman.cli.tasks.dead import dead
 from jobman.cli.tasks.events import events
 from jobman.cli.tasks.processes import agent, broker, serve

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from jobman.cli.options import Output
-from jobman.cli.state import State, emit, misused, say
-from jobman.cli.tasks.options import Broker, CaFile, Tenant, Token, task_of
+from jobman.cli.state import emit, misused, say
+from jobman.cli.tasks.asking import Asking, asks
+
+if TYPE_CHECKING:
+    from jobman.cli.tasks.names import Meant
+    from jobman.tasks.grid import Grid
 
 dead = typer.Typer(
     add_completion=False, no_args_is_help=True, help="See to tasks that were given up: dead letters."
@@ -20,23 +24,17 @@ All = Annotated[bool, typer.Option("--all", help="All of them.")]
 
 
 @dead.command("list")
+@asks
 def list_dead(
-    context: typer.Context,
     most: Annotated[
         int, typer.Option("-n", "--limit", min=1, max=1000, metavar="N", help="At most so many.")
     ] = 100,
-    broker: Broker = None,
-    token: Token = None,
-    tenant: Tenant = None,
-    ca_file: CaFile = None,
-    output: Output = None,
+    *,
+    asking: Asking,
 ) -> None:
     """List tasks that were given up, and why."""
-    from jobman.cli.tasks.asking import Asking, Way
-
-    state: State = context.obj
-    form = state.format(output)
-    with Asking(state, form, Way(broker, token, tenant, ca_file)) as grid:
+    form = asking.form
+    with asking as grid:
         found = grid.ask("GET", f"/v1/tasks/dead?most={most}")
     if form != "table":
         emit({"items": [_as_data(each) for each in found]}, form)
@@ -93,69 +91,46 @@ def _print(found: list[dict[str, Any]]) -> None:
     print_table(columns, rows)
 
 
-@dead.command("retry")
-def retry(
-    context: typer.Context,
-    tasks: Tasks = None,
-    everything: All = False,
-    broker: Broker = None,
-    token: Token = None,
-    tenant: Tenant = None,
-    ca_file: CaFile = None,
-    output: Output = None,
-) -> None:
-    """Try tasks again that were given up; all their attempts are theirs anew."""
-    _decide(context, "retry", tasks, everything, (broker, token, tenant, ca_file), output)
+class _Act(NamedTuple):
+    help: str
+    done: str
 
 
-@dead.command("drop")
-def drop(
-    context: typer.Context,
-    tasks: Tasks = None,
-    everything: All = False,
-    broker: Broker = None,
-    token: Token = None,
-    tenant: Tenant = None,
-    ca_file: CaFile = None,
-    output: Output = None,
-) -> None:
-    """Forget tasks that were given up."""
-    _decide(context, "drop", tasks, everything, (broker, token, tenant, ca_file), output)
+_ACTS = {
+    "retry": _Act("Try tasks again that were given up; all their attempts are theirs anew.", "tried again"),
+    "drop": _Act("Forget tasks that were given up.", "dropped"),
+}
 
 
-_DONE = {"retry": "tried again", "drop": "dropped"}
+def _command(name: str, act: _Act) -> Callable[..., None]:
+    @asks
+    def decide(tasks: Tasks = None, everything: All = False, *, asking: Asking) -> None:
+        from jobman.cli.tasks.names import Named
+        from jobman.cli.tasks.progress import count_of
+
+        if bool(tasks) is everything:
+            misused("name tasks, or say --all", "BATCH[/INDEX]")
+        with asking as grid:
+            some = None if everything else _all_of(grid, Named(grid).tasks(tasks or ()))
+            count = grid.ask("POST", f"/v1/tasks/dead/{name}", some)
+        if asking.form != "table":
+            emit({"tasks": count}, asking.form)
+        else:
+            typer.echo(f"{count_of(count, 'task')} {act.done}")
+
+    return decide
 
 
-def _decide(
-    context: typer.Context,
-    act: str,
-    tasks: list[str] | None,
-    everything: bool,
-    way: tuple[str | None, ...],
-    output: str | None,
-) -> None:
-    from jobman.cli.tasks.asking import Asking, Way
-    from jobman.cli.tasks.progress import count_of
-
-    state: State = context.obj
-    form = state.format(output)
-    if bool(tasks) is everything:
-        misused("name tasks, or say --all", "BATCH[/INDEX]")
-    meant = [task_of(text, "BATCH[/INDEX]") for text in tasks or ()]
-    with Asking(state, form, Way(*way)) as grid:
-        some = None if everything else _all_of(grid, meant)
-        count = grid.ask("POST", f"/v1/tasks/dead/{act}", some)
-    if form != "table":
-        emit({"tasks": count}, form)
-    else:
-        typer.echo(f"{count_of(count, 'task')} {_DONE[act]}")
+for _name, _act in _ACTS.items():
+    dead.command(_name, help=_act.help)(_command(_name, _act))
 
 
-def _all_of(grid: Any, meant: list[tuple[int, int | None]]) -> list[tuple[int, int]]:
-    """Tasks as they were named, and of a batch all that were given up."""
-    whole = {batch for batch, index in meant if index is None}
-    found = [(batch, index) for batch, index in meant if index is not None]
-    if whole:
-        letters = grid.ask("GET", "/v1/tasks/dead")
-        found += [(each["batch"], each["index"]) for each in letters if each["batch"] in whole]
-    return found
+def _all_of(grid: Grid, meant: Meant) -> list[tuple[int, int]]:
+    """Tasks as they were named, and of a batch all it has: the broker passes over those that are not dead."""
+    from jobman.cli.tasks.names import indexes_of, size_of
+
+    return [
+        (batch, index)
+        for batch, some in meant.items()
+        for index in (range(size_of(grid, batch)) if some is None else indexes_of(grid, batch, some))
+    ]

@@ -7,32 +7,26 @@ from typing import Annotated, Any
 
 import typer
 
-from jobman.cli.options import Output, Utc
-from jobman.cli.state import INTERRUPTED, State, emit, say
-from jobman.cli.tasks.options import Broker, CaFile, Tenant, Token
+from jobman.cli.options import Utc
+from jobman.cli.state import INTERRUPTED, emit, say
+from jobman.cli.tasks.asking import Asking, asks
 
 _WAIT = 20.0
 
 
+@asks
 def events(
-    context: typer.Context,
     follow: Annotated[bool, typer.Option("-f", "--follow", help="Wait for more, until Ctrl-C.")] = False,
     after: Annotated[
         int, typer.Option("--after", min=0, metavar="PLACE", help="Only what came behind this place.")
     ] = 0,
-    broker: Broker = None,
-    token: Token = None,
-    tenant: Tenant = None,
-    ca_file: CaFile = None,
+    *,
+    asking: Asking,
     utc: Utc = False,
-    output: Output = None,
 ) -> None:
     """List what happened: workers that died, wrong answers, tasks given up, agents lost."""
-    from jobman.cli.tasks.asking import Asking, Way
-
-    state: State = context.obj
-    form = state.format(output)
-    with Asking(state, form, Way(broker, token, tenant, ca_file)) as grid:
+    form = asking.form
+    with asking as grid:
         found = _some(grid, after, wait=0.0)
         if follow:
             _follow(grid, found, form, utc=utc)

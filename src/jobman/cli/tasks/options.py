@@ -56,11 +56,3 @@ def pairs_of(written: list[str] | None, option: str) -> dict[str, str]:
             misused(f"'{text}' is not NAME=VALUE", option)
         found[name] = value
     return found
-
-
-def task_of(text: str, option: str) -> tuple[int, int | None]:
-    """A batch and an index of it, or a batch alone."""
-    batch, slash, index = text.partition("/")
-    if not batch.isdecimal() or (slash and not index.isdecimal()):
-        misused(f"'{text}' is no task such as 4294967297/12", option)
-    return int(batch), int(index) if slash else None

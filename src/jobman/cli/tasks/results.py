@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from jobman.cli.options import Output
-from jobman.cli.state import INTERRUPTED, State, say
-from jobman.cli.tasks.options import Batches, Broker, CaFile, Tenant, Token
+from jobman.cli.state import INTERRUPTED, say
+from jobman.cli.tasks.asking import Asking, asks
+from jobman.cli.tasks.options import Batches
 
 if TYPE_CHECKING:
     from jobman.tasks.grid import Grid, Result
@@ -19,8 +19,8 @@ _WAIT = 20.0
 _LAST_WAIT = 1.0
 
 
+@asks
 def results(
-    context: typer.Context,
     batches: Batches = None,
     follow: Annotated[
         bool,
@@ -34,20 +34,16 @@ def results(
         bool, typer.Option("--forget", help="Have the broker forget batches that have ended and are printed.")
     ] = False,
     quiet: Annotated[bool, typer.Option("-q", "--quiet", help="Do not say from where to read on.")] = False,
-    broker: Broker = None,
-    token: Token = None,
-    tenant: Tenant = None,
-    ca_file: CaFile = None,
-    output: Output = None,
+    *,
+    asking: Asking,
 ) -> None:
     """Print what became of tasks, a line of JSON each; at the end stderr says from where to read on."""
-    from jobman.cli.tasks.asking import Asking, Way, batches_named
+    from jobman.cli.tasks.names import Named
 
-    state: State = context.obj
-    form = state.format(output or state.output or "json")
+    form = asking.form if asking.is_form_chosen else "json"
     # Whoever did not ask for data is told in words what is wrong.
-    with Asking(state, state.format(output), Way(broker, token, tenant, ca_file)) as grid:
-        reading = Reading(grid, batches_named(grid, batches), after)
+    with asking as grid:
+        reading = Reading(grid, Named(grid).batches(batches or ()), after)
         try:
             reading.print(form, follow=follow, failed=failed)
             reading.check()
@@ -104,7 +100,7 @@ class Reading:
         return True, self._grid.place()
 
     def _left(self) -> dict[int, int]:
-        from jobman.cli.tasks.asking import batches_of
+        from jobman.cli.tasks.names import batches_of
 
         return {each["batch"]: each["left"] for each in batches_of(self._grid)}
 

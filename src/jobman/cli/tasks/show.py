@@ -6,34 +6,27 @@ from typing import Annotated, Any
 
 import typer
 
-from jobman.cli.options import Output
-from jobman.cli.state import State, emit
-from jobman.cli.tasks.options import Broker, CaFile, Tenant, Token, task_of
+from jobman.cli.state import emit
+from jobman.cli.tasks.asking import Asking, asks
+from jobman.cli.tasks.names import task_of
 
 _SHOWN = 2000
 
 
+@asks
 def show(
-    context: typer.Context,
     task: Annotated[str, typer.Argument(metavar="BATCH/INDEX", help="The task.")],
-    broker: Broker = None,
-    token: Token = None,
-    tenant: Tenant = None,
-    ca_file: CaFile = None,
-    output: Output = None,
+    *,
+    asking: Asking,
 ) -> None:
     """Show a task: its payload, what executes it, and where it is."""
-    from jobman.cli.tasks.asking import Asking, Way
-
-    state: State = context.obj
-    form = state.format(output)
     batch, index = task_of(task, "BATCH/INDEX")
-    with Asking(state, form, Way(broker, token, tenant, ca_file)) as grid:
-        found = grid.ask("GET", f"/v1/tasks/{batch}/{index or 0}")
-    if form == "table":
+    with asking as grid:
+        found = grid.ask("GET", f"/v1/tasks/{batch}/{index}")
+    if asking.form == "table":
         _print(found)
     else:
-        emit(_as_data(found), form)
+        emit(_as_data(found), asking.form)
 
 
 def _as_data(found: dict[str, Any]) -> dict[str, Any]:

@@ -8,33 +8,25 @@ from typing import Annotated, Any
 
 import typer
 
-from jobman.cli.options import Output
-from jobman.cli.state import State, emit, say
-from jobman.cli.tasks.options import Broker, CaFile, Tenant, Token
+from jobman.cli.state import emit, say
+from jobman.cli.tasks.asking import Asking, asks
 
 _WATCH_SECONDS = 2.0
 _CLEAR = "\x1b[H\x1b[2J\x1b[3J"
 _SUMMED = ("queued", "running", "completed", "failed", "killed", "expired", "agents", "slots")
 
 
+@asks
 def stats(
-    context: typer.Context,
     watch: Annotated[bool, typer.Option("--watch", help="Show them anew every two seconds.")] = False,
-    broker: Broker = None,
-    token: Token = None,
-    tenant: Tenant = None,
-    ca_file: CaFile = None,
-    output: Output = None,
+    *,
+    asking: Asking,
 ) -> None:
     """Show your tasks by image: waiting, running, ended, the rate, the work that is left and its workers."""
-    from jobman.cli.tasks.asking import Asking, Way
-
-    state: State = context.obj
-    form = state.format(output)
-    with Asking(state, form, Way(broker, token, tenant, ca_file)) as grid:
+    with asking as grid:
         while True:
             found = grid.ask("GET", "/v1/tasks/stats")
-            _show(found, form, clears=watch and sys.stdout.isatty())
+            _show(found, asking.form, clears=watch and sys.stdout.isatty())
             if not watch:
                 return
             time.sleep(_WATCH_SECONDS)

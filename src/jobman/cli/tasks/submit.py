@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from jobman.cli.options import Output
-from jobman.cli.state import State, misused
-from jobman.cli.tasks.options import Broker, CaFile, Tenant, Token, pairs_of, seconds_of
-
-if TYPE_CHECKING:
-    pass
+from jobman.cli.state import misused
+from jobman.cli.tasks.asking import Asking, asks
+from jobman.cli.tasks.options import pairs_of, seconds_of
 
 
+@asks
 def submit(
-    context: typer.Context,
     type_: Annotated[str, typer.Option("-t", "--type", metavar="TYPE", help="What kind of tasks they are.")],
     file: Annotated[
         str | None,
@@ -75,20 +72,15 @@ def submit(
         bool, typer.Option("--results", help="Wait, and print the results as they come.")
     ] = False,
     quiet: Annotated[bool, typer.Option("-q", "--quiet", help="No bar, and no words.")] = False,
-    broker: Broker = None,
-    token: Token = None,
-    tenant: Tenant = None,
-    ca_file: CaFile = None,
-    output: Output = None,
+    *,
+    asking: Asking,
 ) -> None:
     """Submit tasks; prints the number of each batch, by which `task results` and `task cancel` know it."""
-    from jobman.cli.tasks.asking import Asking, Way
     from jobman.cli.tasks.handing import Handing, wrong_line
     from jobman.cli.tasks.payloads import WrongLine
     from jobman.tasks.model import Retries, Submission
 
-    state: State = context.obj
-    form = state.format(output)
+    form = asking.form
     if sum(each is not None for each in (file, payload, count)) != 1:
         misused("one of them says what the tasks are given", "--payload-file, --payload, --count")
     if references and file is None:
@@ -109,7 +101,7 @@ def submit(
         total, payloads = _payloads(file, payload, count, references=references)
     except WrongLine as error:
         wrong_line(error, form, "nothing was submitted")
-    with Asking(state, form, Way(broker, token, tenant, ca_file)) as grid:
+    with asking as grid:
         handing = Handing(grid, template, form, by_reference=references, quiet=quiet)
         handing.hand_in(payloads, total, chunk)
         if wait or print_results:

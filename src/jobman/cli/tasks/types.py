@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from jobman.cli.commands import Trailing, trailing
-from jobman.cli.options import Output
-from jobman.cli.state import State, emit, misused, say
-from jobman.cli.tasks.options import Broker, CaFile, Tenant, Token, pairs_of
+from jobman.cli.state import emit, misused, say
+from jobman.cli.tasks.asking import Asking, asks
+from jobman.cli.tasks.options import pairs_of
 
 if TYPE_CHECKING:
     from jobman.tasks.grid import Grid
@@ -22,34 +22,23 @@ TypeName = Annotated[str, typer.Argument(metavar="TYPE", help="Its name.")]
 
 
 @types.callback(invoke_without_command=True)
-def all_types(
-    context: typer.Context,
-    broker: Broker = None,
-    token: Token = None,
-    tenant: Tenant = None,
-    ca_file: CaFile = None,
-    output: Output = None,
-) -> None:
+@asks
+def all_types(*, asking: Asking) -> None:
     """List the types that are executed; or add and remove them."""
-    if context.invoked_subcommand is None:
-        list_types(context, broker, token, tenant, ca_file, output)
+    if asking.context.invoked_subcommand is None:
+        _list(asking)
 
 
 @types.command("list")
-def list_types(
-    context: typer.Context,
-    broker: Broker = None,
-    token: Token = None,
-    tenant: Tenant = None,
-    ca_file: CaFile = None,
-    output: Output = None,
-) -> None:
+@asks
+def list_types(*, asking: Asking) -> None:
     """List the types that are executed, by what, and how long their tasks take."""
-    from jobman.cli.tasks.asking import Asking, Way
+    _list(asking)
 
-    state: State = context.obj
-    form = state.format(output)
-    with Asking(state, form, Way(broker, token, tenant, ca_file)) as grid:
+
+def _list(asking: Asking) -> None:
+    form = asking.form
+    with asking as grid:
         found = grid.ask("GET", "/v1/tasks/types")
         for each in found:
             each["command"] = _commands(grid).get(each["image"], [])
@@ -101,8 +90,8 @@ def _print(found: list[dict[str, Any]]) -> None:
 
 
 @types.command("add", cls=Trailing)
+@asks
 def add(
-    context: typer.Context,
     type_: TypeName,
     versions: Annotated[
         str, typer.Option("--versions", metavar="RANGE", help="Which it executes: 2.x, >=2,<3 or *.")
@@ -124,23 +113,17 @@ def add(
     environment: Annotated[
         list[str] | None, typer.Option("--env", metavar="NAME=VALUE", help="Of a worker.")
     ] = None,
-    broker: Broker = None,
-    token: Token = None,
-    tenant: Tenant = None,
-    ca_file: CaFile = None,
-    output: Output = None,
+    *,
+    asking: Asking,
 ) -> None:
     """Say who executes a type: on this machine the COMMAND behind `--`, at a site an image."""
-    from jobman.cli.tasks.asking import Asking, Way
-
-    state: State = context.obj
-    form = state.format(output)
-    command = trailing(context) or []
+    form = asking.form
+    command = trailing(asking.context) or []
     more = {
         "versions": versions,
         "environment": pairs_of(environment, "--env"),
     }
-    with Asking(state, form, Way(broker, token, tenant, ca_file)) as grid:
+    with asking as grid:
         if grid.places is None:
             if command or not image:
                 misused("at a site an image executes tasks, and no command of this machine", "--image")
@@ -184,26 +167,21 @@ def _found(command: list[str]) -> list[str]:
 
 
 @types.command("remove")
+@asks
 def remove(
-    context: typer.Context,
     type_: TypeName,
     versions: Annotated[
         str | None, typer.Option("--versions", metavar="RANGE", help="Only this line, as it was added.")
     ] = None,
-    broker: Broker = None,
-    token: Token = None,
-    tenant: Tenant = None,
-    ca_file: CaFile = None,
-    output: Output = None,
+    *,
+    asking: Asking,
 ) -> None:
     """Execute a type no longer; its tasks that wait go on waiting."""
-    from jobman.cli.tasks.asking import Asking, Way
     from jobman.tasks.embedded import types_of
     from jobman.tasks.failures import GridError
 
-    state: State = context.obj
-    form = state.format(output)
-    with Asking(state, form, Way(broker, token, tenant, ca_file)) as grid:
+    form = asking.form
+    with asking as grid:
         if grid.places is None:
             grid.ask("POST", "/v1/tasks/types/remove", {"type": type_, "versions": versions})
         elif not types_of(grid.places).remove(type_, versions):

@@ -6,30 +6,24 @@ from typing import Annotated, Any
 
 import typer
 
-from jobman.cli.options import Output, a_moment
-from jobman.cli.state import State, emit, say
-from jobman.cli.tasks.options import Broker, CaFile, Tenant, Token
+from jobman.cli.options import a_moment
+from jobman.cli.state import emit, say
+from jobman.cli.tasks.asking import Asking, asks
 
 
+@asks
 def usage(
-    context: typer.Context,
     since: Annotated[
         str, typer.Option("--since", metavar="7d|MOMENT", help="What was used since then; all: ever.")
     ] = "30d",
     everybody: Annotated[bool, typer.Option("--all", help="Of all tenants; for operators.")] = False,
-    broker: Broker = None,
-    token: Token = None,
-    tenant: Tenant = None,
-    ca_file: CaFile = None,
-    output: Output = None,
+    *,
+    asking: Asking,
 ) -> None:
     """Show what your tasks used by image, and what it cost."""
-    from jobman.cli.tasks.asking import Asking, Way
-
-    state: State = context.obj
-    form = state.format(output)
+    form = asking.form
     start = 0.0 if since == "all" else a_moment(since, "--since") or 0.0
-    with Asking(state, form, Way(broker, token, tenant, ca_file)) as grid:
+    with asking as grid:
         every = "&all=1" if everybody else ""
         found = grid.ask("GET", f"/v1/tasks/usage?since={start}{every}")
     if form != "table":
