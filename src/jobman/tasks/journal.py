@@ -126,8 +126,13 @@ class Journal:
     def _try(self, items: list[_Item]) -> Exception | None:
         start = time.monotonic()
         try:
-            with self._database.write() as connection:
-                self._write(connection, items)
+            if any(item.slices or item.forgotten for item in items):
+                with self._database.write() as connection:
+                    self._write(_cursor(connection), items)
+                    self._write_rarely(connection, items)
+            else:
+                with self._database.write_plainly() as cursor:
+                    self._write(cursor, items)
         except Exception as error:
             self.failures += 1
             return error
@@ -159,32 +164,31 @@ class Journal:
                 item.done(error)
         return [item for item in items if not hopeless and not item.batches]
 
-    def _write(self, connection: Connection, items: list[_Item]) -> None:
-        self._fence(connection)
+    def _write(self, cursor: Any, items: list[_Item]) -> None:
+        self._fence(cursor)
         batches = [msgspec.structs.asdict(batch) for item in items for batch in item.batches]
         entries = [msgspec.structs.asdict(entry) for item in items for entry in item.entries]
-        if batches:
-            self._insert(connection, BATCHES, batches)
-        if entries:
-            self._insert(connection, JOURNAL, entries)
         happenings = [_row(line) for item in items for line in item.happenings]
-        if happenings:
-            self._insert(connection, HAPPENINGS, happenings)
+        for table, rows in ((BATCHES, batches), (JOURNAL, entries), (HAPPENINGS, happenings)):
+            if rows:
+                self._insert(cursor, table, rows)
+
+    @staticmethod
+    def _write_rarely(connection: Connection, items: list[_Item]) -> None:
         write_slices(connection, [each for item in items for each in item.slices])
         for some in _chunks([id_ for item in items for id_ in item.forgotten]):
             connection.execute(delete(JOURNAL).where(JOURNAL.c.batch.in_(some)))
             connection.execute(delete(BATCHES).where(BATCHES.c.id.in_(some)))
 
-    def _insert(self, connection: Connection, table: Table, rows: list[dict[str, Any]]) -> None:
+    def _insert(self, cursor: Any, table: Table, rows: list[dict[str, Any]]) -> None:
         compiled = self._inserts[table.name]
         places = compiled.positiontup
         values = rows if places is None else [tuple(row[name] for name in places) for row in rows]
-        _cursor(connection).executemany(compiled.string, values)
+        cursor.executemany(compiled.string, values)
 
-    def _fence(self, connection: Connection) -> None:
+    def _fence(self, cursor: Any) -> None:
         # The lock on the row keeps a broker that takes over waiting until this is written; SQLite has one
         # for all that is written.
-        cursor = _cursor(connection)
         cursor.execute(self._fenced)
         if cursor.fetchone() != (self.epoch,):
             raise Replaced("another broker has taken over")
@@ -192,13 +196,13 @@ class Journal:
     def forget_happenings(self, before: int) -> None:
         """Those up to a place are old."""
         with self._database.write() as connection:
-            self._fence(connection)
+            self._fence(_cursor(connection))
             connection.execute(delete(HAPPENINGS).where(HAPPENINGS.c.seq <= before))
 
     def add_type(self, line: TypeLine, at: float) -> None:
         """Write down who executes a type, in the place of a line for the same versions."""
         with self._database.write() as connection:
-            self._fence(connection)
+            self._fence(_cursor(connection))
             self._drop_types(connection, line.type, line.versions)
             row = {"type": line.type, "versions": line.versions, "at": at, "body": _encode(line)}
             connection.execute(insert(TYPES), [row])
@@ -206,7 +210,7 @@ class Journal:
     def remove_type(self, type_: str, versions: str | None) -> None:
         """Forget a type, or one line of it."""
         with self._database.write() as connection:
-            self._fence(connection)
+            self._fence(_cursor(connection))
             self._drop_types(connection, type_, versions)
 
     @staticmethod

@@ -3,10 +3,10 @@
 | request | does |
 | --- | --- |
 | `POST /v1/tasks` | submits a batch |
-| `GET /v1/tasks/results?after=PLACE&wait=SECONDS&batch=BATCH` | tells what became of tasks behind a place |
+| `GET /v1/tasks/results?after=PLACE&wait=SECONDS&batch=BATCH` | tells what became of tasks |
 | `GET /v1/tasks/events?after=PLACE&wait=SECONDS` | tells what happened |
 | `GET /v1/tasks/batches`, `GET /v1/tasks/BATCH/INDEX` | tells of batches, and of a single task |
-| `POST /v1/tasks/BATCH/fetched` | says that nobody will ask for its results again |
+| `POST /v1/tasks/BATCH/fetched`, `…/results?fetched=BATCH,…` | says that nobody will ask for results again |
 | `POST /v1/tasks/BATCH/cancel` | ends those of a batch that wait and that run: all, or a list of indexes |
 | `GET /v1/tasks/stats`, `/types`, `/usage?since=TIME` | what there is, how long it takes, what it cost |
 | `POST /v1/tasks/types`, `/types/remove` | says who executes a type; for operators |
@@ -23,6 +23,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Collection, Mapping
+from contextlib import suppress
 from typing import Any
 from urllib.parse import parse_qsl
 
@@ -162,6 +163,8 @@ class Service:
             case ("POST", "v1", "tasks"):
                 return await self._submit(request)
             case ("GET", "v1", "tasks", what) if what in Views.WHAT:
+                if what == "results" and "fetched=" in request.query:
+                    self._fetched_before(request)
                 return await self.views.answer(what, request)
             case ("GET", "v1", "tasks", batch, index) if batch.isdecimal() and index.isdecimal():
                 return await self.views.task(self._tenants.of(request), int(batch), int(index))
@@ -223,6 +226,14 @@ class Service:
     def _fetched(self, tenant: str, batch: int) -> None:
         """Written with what comes next: where that comes to nothing, its results expire, and that is all."""
         self._recorder.later(self.broker.fetched(tenant, batch))
+        self._forget()
+
+    def _fetched_before(self, request: Request) -> None:
+        """Batches of which somebody says so with its next question; of some this may be said twice."""
+        tenant = self._tenants.of(request)
+        for batch in dict(parse_qsl(request.query)).get("fetched", "").split(","):
+            with suppress(Refusal):
+                self._recorder.later(self.broker.fetched(tenant, int(batch)))
         self._forget()
 
     def _forget(self) -> None:
