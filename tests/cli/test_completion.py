@@ -89,6 +89,28 @@ CASES = {
     "a command inside a command": (["jobman", "service", ""], {"status", "start", "stop"}),
     "options of a command inside a command": (["jobman", "service", "stop", "--f"], {"--force"}),
     "a job of a command inside a command": (["jobman", "gate", "open", "s"], {"sweep"}),
+    "a command two levels down": (["jobman", "task", "dead", "r"], {"retry"}),
+    "options of a command two levels down": (
+        ["jobman", "task", "dead", "list", "--"],
+        {"--limit", "--broker", "--token", "--tenant", "--ca-file", "--output"},
+    ),
+    "forms of a command two levels down": (["jobman", "task", "dead", "list", "-o", "j"], {"json"}),
+    "files of a command two levels down": (
+        ["jobman", "task", "types", "add", "price", "--ca-file", "no"],
+        {"notes.txt"},
+    ),
+    "options of a command that has commands": (
+        ["jobman", "task", "types", "--t"],
+        {"--token", "--tenant"},
+    ),
+    "a command behind an option of the one it is in": (
+        ["jobman", "task", "types", "--broker", "./there", "a"],
+        {"add"},
+    ),
+    "options behind an option of the command above": (
+        ["jobman", "task", "types", "--broker", "./there", "add", "--on"],
+        {"--on-port"},
+    ),
     "states": (["jobman", "list", "--state", "s"], {"succeeded"}),
     "engines": (["jobman", "submit", "-e", "l"], {"local"}),
     "a folder that has the name of an option with words": (

@@ -34,7 +34,7 @@ class _Option(NamedTuple):
 
 
 class _Command(NamedTuple):
-    """A command; one inside another is known by both names, as in `gate open`."""
+    """A command; one inside others is known by all names, as in `gate open` and `task dead list`."""
 
     name: str
     help: str
@@ -63,9 +63,10 @@ def completion(
 
 
 def _family(name: str, command: Any) -> Iterator[_Command]:
+    """A command and those inside it, however deep."""
     yield _describe(name, command)
     for inner_name, inner in getattr(command, "commands", {}).items():
-        yield _describe(f"{name} {inner_name}", inner)
+        yield from _family(f"{name} {inner_name}", inner)
 
 
 def _describe(name: str, command: Any) -> _Command:
@@ -104,24 +105,38 @@ def _kind_of(*metavars: str | None) -> Kind:
     return "nothing"
 
 
-def _groups(commands: list[_Command]) -> list[str]:
+def _groups(commands: list[_Command]) -> list[_Command]:
     """The commands that have commands of their own."""
-    return list(dict.fromkeys(command.name.partition(" ")[0] for command in commands if " " in command.name))
+    return [command for command in commands if _inside(command, commands)]
+
+
+def _inside(command: _Command, commands: list[_Command]) -> list[_Command]:
+    """The commands that a command has."""
+    return [each for each in commands if each.name.rpartition(" ")[0] == command.name]
+
+
+def _skipped(root: _Command, commands: list[_Command]) -> list[str]:
+    """Where the next word is the value of an option, and no command: what was typed, and the option."""
+    return [
+        f"{command.name},{name}" for command in (root, *_groups(commands)) for name in _value_names(command)
+    ]
 
 
 # -- bash ---------------------------------------------------------------------------------------------------
 
 
 def _bash(root: _Command, commands: list[_Command]) -> Iterator[str]:
+    skipped = "|".join(f'"{place}"' for place in _skipped(root, commands))
+    inside = "|".join(f'"{group.name},"*' for group in _groups(commands))
     yield "_jobman() {"
     yield '  local current="${COMP_WORDS[COMP_CWORD]}" before="${COMP_WORDS[COMP_CWORD-1]}" command="" i'
     yield "  for ((i = 1; i < COMP_CWORD; i++)); do"
     yield '    case "$command,${COMP_WORDS[i]}" in'
-    yield f"      {'|'.join(f',{name}' for name in _value_names(root))}) ((i++)) ;;"
+    yield f"      {skipped}) ((i++)) ;;"
     yield "      *,-*) ;;"
     yield '      ,*) command="${COMP_WORDS[i]}" ;;'
-    yield f"      {'|'.join(f'{name},*' for name in _groups(commands))})"
-    yield '        command+=" ${COMP_WORDS[i]}"; break ;;'
+    yield f"      {inside})"
+    yield '        command+=" ${COMP_WORDS[i]}" ;;'
     yield "      *) break ;;"
     yield "    esac"
     yield "  done"
@@ -193,30 +208,30 @@ def _zsh(root: _Command, commands: list[_Command]) -> Iterator[str]:
     yield "      case ${line[1]} in"
     for command in commands:
         if " " not in command.name:
-            yield from _zsh_command(command, [c for c in commands if c.name.startswith(f"{command.name} ")])
+            yield from _zsh_command(command, commands, "        ")
     yield "      esac ;;"
     yield "  esac"
     yield "}"
     yield "compdef _jobman jobman"
 
 
-def _zsh_command(command: _Command, inner: list[_Command]) -> Iterator[str]:
+def _zsh_command(command: _Command, commands: list[_Command], indent: str) -> Iterator[str]:
+    name = command.name.rpartition(" ")[2]
+    inner = _inside(command, commands)
+    options = " ".join(["_arguments", *map(_zsh_option, command.options)])
     if not inner:
-        yield f"        {command.name}) {_zsh_arguments(command)} ;;"
+        yield f"{indent}{name}) {options} '*:word:{_zsh_action(command.kind, command.words)}' ;;"
         return
-    yield f"        {command.name})"
-    yield f"          _arguments -C '1:command:({' '.join(command.words)})' '*::argument:->inner'"
-    yield "          if [[ $state == inner ]]; then"
-    yield "            case ${line[1]} in"
+    yield f"{indent}{name})"
+    # What the command above has left there is not ours.
+    yield f"{indent}  state="
+    yield f"{indent}  {options} -C '1:command:({' '.join(command.words)})' '*::argument:->inner'"
+    yield f"{indent}  if [[ $state == inner ]]; then"
+    yield f"{indent}    case ${{line[1]}} in"
     for one in inner:
-        yield f"              {one.name.partition(' ')[2]}) {_zsh_arguments(one)} ;;"
-    yield "            esac"
-    yield "          fi ;;"
-
-
-def _zsh_arguments(command: _Command) -> str:
-    options = " ".join(_zsh_option(option) for option in command.options)
-    return f"_arguments {options} '*:word:{_zsh_action(command.kind, command.words)}'"
+        yield from _zsh_command(one, commands, f"{indent}      ")
+    yield f"{indent}    esac"
+    yield f"{indent}  fi ;;"
 
 
 def _zsh_option(option: _Option) -> str:
@@ -241,11 +256,11 @@ function __jobman_command
     for word in (commandline -opc)[2..-1]
         if test $skip = 1
             set skip 0
-        else if test -z "$command"; and contains -- $word {values}
+        else if contains -- "$command,$word" {skipped}
             set skip 1
         else if not string match -q -- '-*' $word
             set -a command $word
-            if not contains -- $command[1] {groups}; or test (count $command) = 2
+            if not contains -- "$command" {groups}
                 break
             end
         end
@@ -256,7 +271,10 @@ end"""
 
 def _fish(root: _Command, commands: list[_Command]) -> Iterator[str]:
     yield "complete -c jobman -e"
-    known = {"values": " ".join(_value_names(root)), "groups": " ".join(_groups(commands))}
+    known = {
+        "skipped": " ".join(map(_single, _skipped(root, commands))),
+        "groups": " ".join(_single(group.name) for group in _groups(commands)),
+    }
     yield from _FISH_COMMAND.format(**known).splitlines()
     for option in root.options:
         yield f"complete -c jobman -n 'test -z (__jobman_command)' {_fish_option(option)}"
