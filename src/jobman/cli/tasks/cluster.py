@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 import typer
 
 from jobman.cli.state import ExitCode, misused, say
+from jobman.cli.tasks.options import CaFile, operators_token
 
 if TYPE_CHECKING:
     from jobman.engines.kubernetes.access import Access
@@ -34,16 +35,7 @@ def cluster(
             "--settings", metavar="FILE", help="The types and the scaling of the broker's settings."
         ),
     ] = None,
-    token: Annotated[
-        str,
-        typer.Option(
-            "--token",
-            metavar="TOKEN",
-            envvar="JOBMAN_TOKEN",
-            show_envvar=False,
-            help="Of an operator of the broker; or JOBMAN_TOKEN.",
-        ),
-    ] = "",
+    token: Annotated[str, operators_token("Of an operator of the broker; or JOBMAN_TOKEN.")] = "",
     token_secret: Annotated[
         str, typer.Option("--token-secret", metavar="NAME", help="The Secret with the token of agents.")
     ] = "",
@@ -76,10 +68,7 @@ def cluster(
         typer.Option("--tls-cert", metavar="FILE", help="Of the metrics, in PEM; beside it ca.crt."),
     ] = None,
     key: Annotated[Path | None, typer.Option("--tls-key", metavar="FILE", help="Its key, in PEM.")] = None,
-    ca_file: Annotated[
-        Path | None,
-        typer.Option("--ca-file", metavar="FILE", help="Who signed the certificate of the broker, in PEM."),
-    ] = None,
+    ca_file: CaFile = None,
     node_labels: Annotated[
         list[str] | None,
         typer.Option("--node-label", metavar="KEY=VALUE", help="Of the nodes for workers; may be repeated."),
@@ -122,7 +111,7 @@ def cluster(
             agent_image=image,
             token_secret=token_secret,
             grace=grace,
-            authority="" if ca_file is None else _text(ca_file, "--ca-file"),
+            authority="" if ca_file is None else _text(Path(ca_file), "--ca-file"),
             node_labels=dict(map(_label, node_labels or ())),
             tolerations=tuple(map(_toleration, tolerations or ())),
         )
@@ -130,7 +119,7 @@ def cluster(
             plan=_plan(place, settings, prometheus, forget),
             broker=broker,
             token=token.strip(),
-            ca_file=ca_file,
+            ca_file=None if ca_file is None else Path(ca_file),
             way=_way(scaler),
             metrics=_metrics(metrics, service, certificate, key),
         )

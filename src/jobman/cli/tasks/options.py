@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -32,6 +32,11 @@ Batches = Annotated[
     typer.Argument(metavar="BATCH…", help="Numbers that `task submit` has printed, or names of batches."),
 ]
 _MILLI = "ms"
+
+
+def operators_token(words: str) -> Any:
+    """The token of a process that serves a broker."""
+    return typer.Option("--token", metavar="TOKEN", envvar="JOBMAN_TOKEN", show_envvar=False, help=words)
 
 
 def seconds_of(text: str | None, option: str) -> float | None:

@@ -9,6 +9,7 @@ import typer
 
 from jobman.cli.commands import trailing
 from jobman.cli.state import ExitCode, misused, say
+from jobman.cli.tasks.options import CaFile, operators_token
 
 if TYPE_CHECKING:
     from jobman.tasks.addresses import Place
@@ -71,20 +72,8 @@ def agent(
         bool, typer.Option("--on-port", help="A worker that is started gets a port and no Unix socket.")
     ] = False,
     id_: Annotated[str, typer.Option("--id", metavar="ID", help="Its name at the broker; made up.")] = "",
-    token: Annotated[
-        str,
-        typer.Option(
-            "--token",
-            metavar="TOKEN",
-            envvar="JOBMAN_TOKEN",
-            show_envvar=False,
-            help="Of an operator; or JOBMAN_TOKEN.",
-        ),
-    ] = "",
-    ca_file: Annotated[
-        str | None,
-        typer.Option("--ca-file", metavar="FILE", help="Who signed the certificate of the broker, in PEM."),
-    ] = None,
+    token: Annotated[str, operators_token("Of an operator; or JOBMAN_TOKEN.")] = "",
+    ca_file: CaFile = None,
 ) -> None:
     """Be the agent of a worker, one that runs or the COMMAND behind `--`; TERM lets it finish first."""
     from jobman.tasks.agent_process import AgentOptions, run_agent

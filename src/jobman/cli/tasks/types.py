@@ -16,6 +16,7 @@ from jobman.cli.tasks.options import pairs_of
 
 if TYPE_CHECKING:
     from jobman.tasks.grid import Grid
+    from jobman.tasks.local_types import LocalType
 
 types = typer.Typer(add_completion=False, help="List, add and remove the kinds of tasks there are.")
 TypeName = Annotated[str, typer.Argument(metavar="TYPE", help="Its name.")]
@@ -40,8 +41,11 @@ def _list(asking: Asking) -> None:
     form = asking.form
     with asking as grid:
         found = grid.ask("GET", "/v1/tasks/types")
+        own = _own(grid)
         for each in found:
-            each["command"] = _commands(grid).get(each["image"], [])
+            local = own.get(each["image"])
+            each["command"] = [] if local is None else list(local.command)
+            each["least"], each["most"] = (None, None) if local is None else (local.least, local.most)
         is_own = grid.places is not None
     if form != "table":
         emit({"items": found}, form)
@@ -51,13 +55,11 @@ def _list(asking: Asking) -> None:
         _print(found)
 
 
-def _commands(grid: Grid) -> dict[str, list[str]]:
-    """The workers of one's own broker, by image."""
+def _own(grid: Grid) -> dict[str, LocalType]:
+    """The types of one's own broker, by image."""
     from jobman.tasks.embedded import types_of
 
-    if grid.places is None:
-        return {}
-    return {image: list(each.command) for image, each in types_of(grid.places).by_image().items()}
+    return {} if grid.places is None else types_of(grid.places).by_image()
 
 
 def _print(found: list[dict[str, Any]]) -> None:
@@ -72,6 +74,8 @@ def _print(found: list[dict[str, Any]]) -> None:
         Column("versions", least=8),
         Column("image", rank=3, least=20),
         Column("command", rank=2, least=20),
+        Column("resources", rank=4, least=20),
+        Column("workers", rank=4),
         Column("executed", rank=1, right=True),
         Column("half take", rank=1, right=True),
         Column("90% take", rank=1, right=True),
@@ -85,8 +89,17 @@ def _print(found: list[dict[str, Any]]) -> None:
             times = (length(known["p50"]), length(known["p90"]))
             numbers = (f"{known['count']:,}", *times, off_by(known["error"]))
         image = "" if each["command"] else each["image"]
-        rows.append((each["type"], each["versions"], image, shlex.join(each["command"]), *numbers))
+        resources = " ".join(f"{name}={amount}" for name, amount in each["resources"].items())
+        told = (image, shlex.join(each["command"]), resources, _workers(each["least"], each["most"]))
+        rows.append((each["type"], each["versions"], *told, *numbers))
     print_table(columns, rows)
+
+
+def _workers(least: int | None, most: int | None) -> str:
+    """How many of them there may be, where somebody said so."""
+    if not least and most is None:
+        return ""
+    return f"{least or 0} to {most}" if most is not None else f"{least} or more"
 
 
 @types.command("add", cls=Trailing)
@@ -108,7 +121,15 @@ def add(
     ] = None,
     resources: Annotated[
         list[str] | None,
-        typer.Option("--resource", metavar="NAME=AMOUNT", help="At a site: of a worker, such as cpu=1."),
+        typer.Option(
+            "--resource", metavar="NAME=AMOUNT", help="Of a worker, such as cpu=2, memory=1Gi or gpu=1."
+        ),
+    ] = None,
+    least: Annotated[
+        int, typer.Option("--least", min=0, metavar="N", help="Workers that are there without work, too.")
+    ] = 0,
+    most: Annotated[
+        int | None, typer.Option("--most", min=1, metavar="N", help="Workers that there are at most.")
     ] = None,
     environment: Annotated[
         list[str] | None, typer.Option("--env", metavar="NAME=VALUE", help="Of a worker.")
@@ -122,17 +143,20 @@ def add(
     more = {
         "versions": versions,
         "environment": pairs_of(environment, "--env"),
+        "resources": pairs_of(resources, "--resource"),
     }
     with asking as grid:
         if grid.places is None:
             if command or not image:
                 misused("at a site an image executes tasks, and no command of this machine", "--image")
-            asked = {"type": type_, "image": image, "resources": pairs_of(resources, "--resource"), **more}
-            grid.ask("POST", "/v1/tasks/types", asked)
+            if least or most is not None:
+                misused("at a site its settings say so, under `scaling`", "--least, --most")
+            grid.ask("POST", "/v1/tasks/types", {"type": type_, "image": image, **more})
         else:
-            if not command or image or resources:
+            if not command or image:
                 misused("your own broker starts a command: write it behind --", "COMMAND")
-            _add_own(grid, type_, _found(command), slots=slots, on_port=on_port, **more)
+            of_machine = {"slots": slots, "on_port": on_port, "least": least, "most": most}
+            _add_own(grid, type_, _found(command), **of_machine, **more)
     if form != "table":
         emit({"type": type_, "versions": versions, "image": image or "", "command": command}, form)
     else:
@@ -145,8 +169,10 @@ def _add_own(grid: Grid, type_: str, command: list[str], **more: Any) -> None:
     from jobman.tasks.embedded import types_of
     from jobman.tasks.failures import GridError
     from jobman.tasks.local_types import LocalType
+    from jobman.tasks.machine import check_resources
 
     assert grid.places is not None
+    check_resources(more["resources"])
     entry = LocalType(type=type_, command=tuple(command), folder=str(Path.cwd()), **more)
     try:
         types_of(grid.places).add(entry)
