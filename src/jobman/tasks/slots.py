@@ -270,7 +270,8 @@ class Slots:
         try:
             await asyncio.wait_for(calling.over.wait(), self._grace)
         except TimeoutError:
-            if self._kill is not None:
+            # Once, whoever else wants it: another kill might hit the next worker.
+            if self._kill is not None and not self._is_killed:
                 self._is_killed = True
                 self._worker.note("worker-killed", f"it did not let go of the task {held.id}")
                 self._kill()
