@@ -187,6 +187,16 @@ def test_leaving_the_grid_waits_for_what_was_submitted(tmp_path: Path) -> None:
         assert handle.done()
 
 
+def test_what_is_here_is_forgotten_there(tmp_path: Path) -> None:
+    """With the next question for results, or after a moment, or at the latest when the grid is closed."""
+    with Site(tmp_path) as site:
+        with Grid(site.url) as grid:
+            for number in range(5):
+                assert grid.submit("square", number).result(60) == str(number**2).encode()
+            assert list(grid.map("square", numbers(20))) == squares(20)
+        assert not site.service.broker.batches
+
+
 def test_a_quota_that_is_full_is_waited_for(tmp_path: Path) -> None:
     with Site(tmp_path, quotas={"default": Quota(tasks=60)}) as site, Grid(site.url) as grid:
         assert list(grid.map("square", numbers(150), estimate=0.001)) == squares(150)
