@@ -19,7 +19,6 @@ from jobman.control.embedded import is_alive, read_running
 from jobman.tasks import Grid, TaskFailed
 from jobman.tasks.embedded import idle_seconds, places_of_tasks, types_of
 from jobman.tasks.local_types import LocalType
-from jobman.tasks.pool import share
 
 PROGRAM = """
 from jobman.tasks import Grid
@@ -242,20 +241,6 @@ def test_an_executor_that_is_shut_down_ends_what_waits(state: Path, tmp_path: Pa
         executor.shutdown(cancel_futures=True)
         assert all(future.cancelled() for future in futures)
         wait_until(lambda: grid.ask("GET", "/healthz")["open"] == 0)
-
-
-@pytest.mark.parametrize(
-    ("wanted", "cores", "found"),
-    [
-        ({"a": 8}, 4, {"a": 4}),
-        ({"a": 8, "b": 1}, 4, {"a": 3, "b": 1}),
-        ({"a": 3, "b": 3}, 4, {"a": 2, "b": 2}),
-        ({"a": 1, "b": 1, "c": 1}, 2, {"a": 1, "b": 1, "c": 1}),
-        ({}, 2, {}),
-    ],
-)
-def test_cores_are_shared(wanted: dict[str, int], cores: int, found: dict[str, int]) -> None:
-    assert share(wanted, cores) == found
 
 
 @pytest.mark.parametrize(

@@ -27,7 +27,7 @@ from jobman.tasks.agent import Agent, NameTaken
 from jobman.tasks.calling import Call, Outcome, Worker
 from jobman.tasks.wire import Server
 from jobman.tasks.worker import PORT, SOCKET
-from jobman.tasks.worker_process import WorkerProcess, ends_with
+from jobman.tasks.worker_process import WorkerProcess, ends_with, group_of
 
 AGENT_SOCKET, AGENT_PORT = "JOBMAN_AGENT_SOCKET", "JOBMAN_AGENT_PORT"
 log = logging.getLogger("jobman.tasks")
@@ -59,6 +59,8 @@ class AgentOptions(msgspec.Struct, frozen=True, kw_only=True):
     folder: str | None = None
     """Where the worker is started."""
     environment: dict[str, str] = {}
+    memory: int | None = None
+    """Bytes that the worker may use with all that it starts."""
     gives_up: bool = False
     """Whether to end when its worker does not come up."""
     words: int | None = None
@@ -170,6 +172,8 @@ class AgentProcess:
             options.command,
             {**options.environment, **told},
             folder=options.folder,
+            memory=options.memory,
+            group=group_of(options.id),
             ended=self._worker.ended,
         )
         keeping = asyncio.create_task(self._process.keep())

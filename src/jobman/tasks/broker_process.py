@@ -192,7 +192,8 @@ class BrokerProcess:
         clock = asyncio.get_running_loop().time
         while True:
             await asyncio.sleep(pause)
-            if self._asking or self._service.broker.open or (self._pool is not None and self._pool.size):
+            has_workers = self._pool is not None and not self._pool.is_idle
+            if self._asking or self._service.broker.open or has_workers:
                 self._heard = clock()
             if idle is not None and clock() - self._heard >= idle:
                 log.info("nobody asked for a while, ended")

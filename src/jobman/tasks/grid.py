@@ -51,11 +51,19 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
 class TaskFunction(Generic[P, R]):
     """A function that can be called here, and as tasks of a grid."""
 
-    def __init__(self, grid: Grid, function: Callable[P, R], name: str, options: TaskOptions) -> None:
+    def __init__(
+        self,
+        grid: Grid,
+        function: Callable[P, R],
+        name: str,
+        options: TaskOptions,
+        resources: dict[str, Any] | None = None,
+    ) -> None:
         functools.update_wrapper(self, function)
         self.function = function
         self.name = name
         self.options = options
+        self.resources = {name: str(amount) for name, amount in (resources or {}).items()}
         self._grid = grid
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
@@ -110,7 +118,7 @@ class Grid:
         """Told in words why something has to wait, from another thread; set before anything is asked."""
         self._couriers: dict[str | None, tuple[Courier, Counter]] = {}
         self._calls: str | None = None
-        self._versions: dict[tuple[Callable[..., Any], str, str | None], str] = {}
+        self._versions: dict[tuple[Any, ...], str] = {}
 
     # -- tasks -------------------------------------------------------------------------------------
 
@@ -122,6 +130,8 @@ class Grid:
         self,
         function: None = None,
         /,
+        *,
+        resources: dict[str, Any] | None = None,
         **options: Unpack[TaskOptions],
     ) -> Callable[[Callable[P, R]], TaskFunction[P, R]]: ...
 
@@ -129,16 +139,20 @@ class Grid:
         self,
         function: Callable[..., Any] | None = None,
         /,
+        *,
+        resources: dict[str, Any] | None = None,
         **options: Unpack[TaskOptions],
     ) -> Any:
         """Make a function one whose calls can be tasks; at a site its name is that of a type there.
 
         `name` names the type, by default as the function is called; the other options are for all its tasks.
+        `resources` is what a worker on this machine needs, such as `{"cpu": 2, "memory": "1Gi", "gpu": 1}`.
         """
 
         def made(function: Callable[..., Any]) -> TaskFunction[..., Any]:
             worker.raw(function)  # what is wrong with it is told here
-            return TaskFunction(self, function, options.pop("name", function.__name__), options)
+            name = options.pop("name", function.__name__)
+            return TaskFunction(self, function, name, options, resources)
 
         return made if function is None else made(function)
 
@@ -320,11 +334,12 @@ class Grid:
         """At a site the version that was named; here the function itself."""
         if self.places is None:
             return version
-        known = (function.function, function.name, version)
+        known = (function.function, function.name, version, *sorted(function.resources.items()))
         if known not in self._versions:
             from jobman.tasks.functions import register
 
-            self._versions[known] = register(self.places, function.function, function.name, version)
+            exact = register(self.places, function.function, function.name, version, function.resources)
+            self._versions[known] = exact
         return self._versions[known]
 
 

@@ -24,6 +24,12 @@ class LocalType(msgspec.Struct, frozen=True, kw_only=True):
     folder: str | None = None
     on_port: bool = False
     slots: int = 1
+    resources: dict[str, str] = {}
+    """What a worker needs of this machine, as at a site: one core, where nothing is said."""
+    least: int = 0
+    """Workers that are there also when nothing is to be done, while the broker is."""
+    most: int | None = None
+    """Workers that there are at most; as many as there is room for, where nothing is said."""
     name: str = ""
     """Tells workers apart that differ in more than that; by default the type and its versions."""
 
@@ -54,8 +60,10 @@ class LocalTypes:
         return self._types
 
     def add(self, entry: LocalType) -> None:
-        """Add a type, in the place of one with the same versions."""
+        """Add a type, in the place of one with the same versions; raises ValueError."""
         Range(entry.versions)
+        if not 0 <= entry.least <= (entry.least if entry.most is None else entry.most) or entry.most == 0:
+            raise ValueError(f"from {entry.least} to {entry.most} workers there can never be")
         with self._alone():
             rest = [
                 each for each in self.read() if (each.type, each.versions) != (entry.type, entry.versions)
@@ -114,5 +122,7 @@ class LocalTable(Table):
         now = self._file.read()
         if now is not self._last:
             self._last = now
-            lines = [TypeLine(type=each.type, versions=each.versions, image=each.image) for each in now]
-            super().__init__(lines)
+            super().__init__(
+                TypeLine(type=each.type, versions=each.versions, image=each.image, resources=each.resources)
+                for each in now
+            )

@@ -68,6 +68,8 @@ class TypeStats(msgspec.Struct, frozen=True, kw_only=True):
     type: str
     versions: str
     image: str
+    resources: dict[str, str] = {}
+    """Of a worker."""
     estimate: TypeEstimate | None = None
     """Of the version that is executed most; nothing where none was yet."""
 
@@ -205,6 +207,7 @@ def types_of(broker: Broker) -> list[TypeStats]:
             type=name,
             versions=entry.versions,
             image=entry.image,
+            resources=entry.resources,
             estimate=_estimate(broker, name, entry.image),
         )
         for name, entries in broker.table.types.items()

@@ -11,6 +11,7 @@ _libc = ctypes.CDLL(None, use_errno=True)
 _libc.prctl.argtypes = [ctypes.c_int, *[ctypes.c_ulong] * 4]
 
 
+SET_PDEATHSIG = 1
 SET_KEEPCAPS = 8
 CAPBSET_DROP = 24
 SET_CHILD_SUBREAPER = 36
