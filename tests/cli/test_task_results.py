@@ -95,8 +95,15 @@ def test_bytes_that_are_no_text_are_base64(jobman, tmp_path):
 def test_for_people_it_is_a_line_of_words(jobman, submitted):
     batch = submitted("3\nmany\n")
     lines = jobman("task", "results", "-o", "table").out.splitlines()
-    assert any(line.startswith(f"{batch}/0  completed") and line.endswith("9") for line in lines)
-    assert any(line.startswith(f"{batch}/1  failed") and "ValueError" in line for line in lines)
+    first, second = sorted(lines)
+    assert (first.split()[:2], first.split()[-1]) == ([f"{batch}/0", "completed"], "9")
+    assert (second.split()[:2], "ValueError" in second) == ([f"{batch}/1", "failed"], True)
+
+
+def test_words_for_people_stand_below_each_other(jobman, submitted):
+    batch = submitted("".join(f"{number}\n" for number in range(12)))
+    lines = jobman("task", "results", batch, "-o", "table").out.splitlines()
+    assert {line.index("completed") for line in lines} == {len(f"{batch}/9999  ")}
 
 
 def test_what_was_printed_may_be_forgotten(jobman, site, submitted):
@@ -119,8 +126,10 @@ def test_a_task_is_shown(jobman, submitted):
     assert wanted.items() <= found.items()
     facts = dict(line.split(maxsplit=1) for line in jobman("task", "show", f"{batch}/0").out.splitlines())
     assert (facts["task"], facts["status"], facts["payload"]) == (f"{batch}/0", "completed", "3")
+    assert jobman("task", "show", "night/1", "-o", "json").data == found
     assert jobman("task", "show", f"{batch}/7").code == 1
-    assert jobman("task", "show", "seven").code == 2
+    assert jobman("task", "show", "day/1").code == 1
+    assert [jobman("task", "show", word).code for word in ("seven", f"{batch}/0-1")] == [2, 2]
 
 
 def test_batches_are_listed(jobman, submitted):
@@ -196,6 +205,22 @@ def test_as_data_it_says_which_tasks_were_cancelled(jobman, held):
 def test_a_name_that_looks_like_a_task_is_a_name(jobman, held):
     batch, words, _ = held
     assert jobman("task", "cancel", "7/3", *words).out == f"{batch}  cancelled\n"
+
+
+def test_a_task_is_named_by_the_name_of_its_batch_where_only_one_has_it(jobman, site):
+    submit = ("task", "submit", "-t", "square", "-w")
+    (batch,) = jobman(*submit, "--count", 3, "--name", "one").out.split()
+    assert jobman("task", "cancel", "one/1").out.split()[0] == f"{batch}/1"
+    first, second = jobman(*submit, "--count", 4, "--chunk", 2, "--name", "two").out.split()
+    answer = jobman("task", "cancel", "two/1")
+    assert (answer.code, answer.out) == (1, "")
+    assert f"say which one: {first}, {second}" in answer.err
+
+
+def test_of_what_has_ended_before_it_is_said_so(jobman, submitted):
+    batch = submitted("1\n")
+    assert jobman("task", "cancel", batch) == (0, f"{batch}  has ended before\n", "")
+    assert jobman("task", "cancel", batch, "-o", "json").data == {"batch": int(batch), "state": "ended"}
 
 
 def test_what_is_cancelled_is_named(jobman, site):

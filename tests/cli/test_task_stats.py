@@ -72,6 +72,14 @@ def test_dead_letters_are_named_like_other_tasks(jobman, site, submit):
     assert jobman("task", "dead", "drop", "letters").out == "2 tasks dropped\n"
 
 
+def test_who_names_none_that_was_given_up_is_told_so(jobman, site, submit):
+    submit("1\n")
+    (batch,) = site.service.broker.batches
+    answer = jobman("task", "dead", "retry", f"{batch}/0")
+    assert (answer.code, answer.out) == (0, "0 tasks tried again\n")
+    assert "`jobman task dead list` shows those that were" in answer.err
+
+
 @pytest.mark.parametrize("words", [("retry",), ("drop", "1/x"), ("retry", "1/1", "--all")])
 def test_dead_letters_that_are_named_wrongly_end_with_2(jobman, site, words):
     assert jobman("task", "dead", *words).code == 2

@@ -2,10 +2,13 @@
 
 import json
 import os
+import pty
+import re
 import signal
 import subprocess
 import sys
 import threading
+from contextlib import suppress
 
 import pytest
 
@@ -44,6 +47,12 @@ def test_one_task_is_given_a_text_and_many_their_numbers(jobman, site):
         "4",
         "9",
     ]
+
+
+def test_results_are_words_where_somebody_asks_for_words(jobman, site):
+    answer = jobman("task", "submit", "-t", "square", "--payload", "7", "--results", "-o", "table")
+    words = answer.out.split()
+    assert (words[0].endswith("/0"), words[1], words[-1]) == (True, "completed", "49")
 
 
 def test_the_numbers_of_batches_are_the_answer(jobman, site):
@@ -123,6 +132,11 @@ def test_of_a_stream_it_says_what_was_accepted_before(jobman, site):
     assert f"{accepted}; `jobman task cancel {batch}` ends them" in answer.err
 
 
+def test_one_task_was_accepted_and_several_were(jobman, site):
+    words = ("task", "submit", "-t", "square", "-f", "-", "--chunk", 1)
+    assert "1 task (up to line 1) was accepted" in jobman(*words, stdin="1\n\n").err
+
+
 def test_under_a_key_the_same_command_goes_on(jobman, site):
     words = ("task", "submit", "-t", "square", "-f", "-", "--chunk", 2, "--key", "k")
     assert "the same command goes on behind them" in jobman(*words, stdin="1\n2\n\n").err
@@ -200,6 +214,37 @@ def test_more_than_a_quota_ends_with_6_and_says_how_much_there_is(jobman, tmp_pa
         assert (answer.code, answer.out) == (6, "")
         assert "more than the 3 you may have" in answer.err
         assert jobman(*words, "--count", 5, "--chunk", 3, "--wait").code == 0
+
+
+# -- on a terminal ------------------------------------------------------------------------------------------
+
+
+def on_a_terminal(*words):
+    """What a command writes to a terminal."""
+    ours, theirs = pty.openpty()
+    process = subprocess.Popen(
+        [sys.executable, "-m", "jobman.cli.main", *words],
+        env={**os.environ, "TERM": "xterm", "COLUMNS": "100"},
+        stdin=subprocess.DEVNULL,
+        stdout=theirs,
+        stderr=theirs,
+    )
+    os.close(theirs)
+    written = b""
+    with suppress(OSError):  # nobody has the terminal open any more
+        while piece := os.read(ours, 65536):
+            written += piece
+    os.close(ours)
+    assert process.wait(60) == 0
+    return re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", written.decode())
+
+
+def test_a_terminal_shows_a_bar_or_the_results_and_not_one_over_the_other(site):
+    words = ("task", "submit", "-t", "square", "--count", "30")
+    assert "square ━" in on_a_terminal(*words, "--wait")
+    shown = on_a_terminal(*words, "--results")
+    assert shown.count('{"batch"') == 30
+    assert "square ━" not in shown
 
 
 # -- Ctrl-C -------------------------------------------------------------------------------------------------

@@ -81,7 +81,8 @@ class Asking:
         self._way = way
         self._grid: Grid | None = None
         self.form = self._state.format(output)
-        self.is_form_chosen = bool(output or self._state.output)
+        # Results are for programs, unless somebody asks for words.
+        self.form_of_results = self.form if output or self._state.output else "json"
 
     def __enter__(self) -> Grid:
         from jobman.tasks.failures import GridError

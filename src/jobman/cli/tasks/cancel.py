@@ -14,6 +14,9 @@ if TYPE_CHECKING:
     from jobman.cli.tasks.names import Meant
     from jobman.tasks.grid import Grid
 
+_STATES = {"cancelled": "cancelled", "ended": "has ended before"}
+"""What became of it, in words."""
+
 
 @asks
 def cancel(
@@ -29,38 +32,35 @@ def cancel(
     asking: Asking,
 ) -> None:
     """End batches or tasks: what waits is not begun, what runs is stopped, what has ended stays as it is."""
-    from jobman.cli.tasks.names import Named
+    from jobman.cli.tasks.names import Named, batches_of
 
     if bool(named) is everything:
         misused("name batches or tasks, or say --all", "BATCH[/INDEX]")
     done = []
     with asking as grid:
-        meant = _under_way(grid) if everything else Named(grid).tasks(named or ())
+        left = {each["batch"]: each["left"] for each in batches_of(grid)}
+        meant = _under_way(left) if everything else Named(grid).tasks(named or ())
         for batch, some in meant.items():
-            done.append(_cancelled(grid, batch, some))
+            done.append(_cancelled(grid, batch, some, has_ended=left.get(batch) == 0))
             if asking.form == "table":  # at once: what is done is told although the next one may be refused
-                sys.stdout.write(f"{_words(batch, some)}  cancelled\n")
+                sys.stdout.write(f"{_words(batch, some)}  {_STATES[done[-1]['state']]}\n")
     if asking.form != "table":
         emit(done[0] if len(done) == 1 else done, asking.form)
     elif not done:
         say("nothing is under way")
 
 
-def _under_way(grid: Grid) -> Meant:
-    from jobman.cli.tasks.names import batches_of
-
-    return {each["batch"]: None for each in batches_of(grid) if each["left"]}
+def _under_way(left: dict[int, int]) -> Meant:
+    return {batch: None for batch, number in left.items() if number}
 
 
-def _cancelled(grid: Grid, batch: int, some: list[range] | None) -> dict[str, Any]:
+def _cancelled(grid: Grid, batch: int, some: list[range] | None, *, has_ended: bool) -> dict[str, Any]:
     from jobman.cli.tasks.names import indexes_of
 
-    if some is None:
-        grid.cancel(batch)
-        return {"batch": batch, "state": "cancelled"}
-    indexes = indexes_of(grid, batch, some)
+    indexes = None if some is None else indexes_of(grid, batch, some)
     grid.cancel(batch, indexes)
-    return {"batch": batch, "indexes": indexes, "state": "cancelled"}
+    which = {} if indexes is None else {"indexes": indexes}
+    return {"batch": batch, **which, "state": "ended" if has_ended else "cancelled"}
 
 
 def _words(batch: int, some: list[range] | None) -> str:

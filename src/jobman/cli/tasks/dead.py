@@ -115,8 +115,10 @@ def _command(name: str, act: _Act) -> Callable[..., None]:
             count = grid.ask("POST", f"/v1/tasks/dead/{name}", some)
         if asking.form != "table":
             emit({"tasks": count}, asking.form)
-        else:
-            typer.echo(f"{count_of(count, 'task')} {act.done}")
+            return
+        typer.echo(f"{count_of(count, 'task')} {act.done}")
+        if not count:
+            say("none of them was given up", "`jobman task dead list` shows those that were")
 
     return decide
 

@@ -55,8 +55,9 @@ def _follow(grid: Any, found: dict[str, Any], form: str, *, utc: bool) -> None:
                 if form != "table":
                     emit_line(each, form)
                 else:
-                    words = (clock(each["at"], utc=utc), f"{each['kind']:<18}", about(each), each["words"])
-                    sys.stdout.write("  ".join(filter(None, words)) + "\n")
+                    what = about(each) or each["image"]
+                    words = (clock(each["at"], utc=utc), f"{each['kind']:<18}", what, each["words"])
+                    sys.stdout.write("  ".join(filter(None, words)).rstrip() + "\n")
             sys.stdout.flush()
             place = found["place"]
             found = _some(grid, place, wait=_WAIT)

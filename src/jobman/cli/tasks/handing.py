@@ -83,9 +83,9 @@ class Handing:
     def _so_far(self) -> str:
         if not self._accepted:
             return "nothing was submitted"
-
         last = self._accepted[-1]["first"] + self._accepted[-1]["size"] - 1
-        said = f"{count_of(self._tally.size, 'task')} (up to line {last:,}) were accepted: {self._named()}"
+        were = "was" if self._tally.size == 1 else "were"
+        said = f"{count_of(self._tally.size, 'task')} (up to line {last:,}) {were} accepted: {self._named()}"
         if self._template.key:
             return f"{said}; the same command goes on behind them"
         return f"{said}; `jobman task cancel {self._named()}` ends them"
@@ -106,7 +106,6 @@ class Handing:
             say(f"{self._what()}; follow with `jobman task results -f {self._named()}`")
 
     def _what(self) -> str:
-
         batches = len(self._accepted)
         among = f" in {count_of(batches, 'batch')}" if batches > 1 else ""
         return f"{count_of(self._tally.size, 'task')} submitted{among}"
@@ -120,22 +119,24 @@ class Handing:
             sys.stdout.write(f"{each['batch']}\n")
         sys.stdout.flush()
 
-    def follow(self, *, print_results: bool) -> int:
-        """Wait until all have ended; the exit code."""
+    def follow(self, form: str | None) -> int:
+        """Wait until all have ended, and where a form is named print the results in it; the exit code."""
         rate = Rate()
+        # Lines and a bar on one terminal would write over each other.
+        is_bare = self._quiet or (form is not None and sys.stdout.isatty())
         try:
-            if not print_results and self._form == "table":
+            if form is None and self._form == "table":
                 self._print()
-            with steps_for(self._template.type, self._tally.size, quiet=self._quiet) as steps:
+            with steps_for(self._template.type, self._tally.size, quiet=is_bare) as steps:
                 self._grid.notice = steps.notice
-                self._hear(steps, "json" if self._form == "table" else self._form, print_results)
+                self._hear(steps, form)
         except KeyboardInterrupt:
             sys.stderr.write("\n")
             say(f"the tasks go on; return with `jobman task results -f {self._named()}`")
             say(f"end them with `jobman task cancel {self._named()}`")
             raise SystemExit(INTERRUPTED) from None
         tally = self._tally
-        if not print_results and self._form != "table":
+        if form is None and self._form != "table":
             self._print(counts=tally.counts, seconds=round(rate.seconds, 3))
         if not self._quiet:
             counted = ", ".join(f"{number:,} {status}" for status, number in tally.counts.items())
@@ -145,15 +146,14 @@ class Handing:
                 say(f"`jobman task results --failed {self._named()}` says why")
         return ExitCode.FAILED if tally.failed else ExitCode.DONE
 
-    def _hear(self, steps: Steps, form: str, print_results: bool) -> None:
-
+    def _hear(self, steps: Steps, form: str | None) -> None:
         tally = self._tally
         only = tally.batches[0] if len(tally.batches) == 1 else None
         shown = 0
         for result in self._grid.results(self._place, batch=only, follow=True):
             if not tally.end(result.batch, result.index, result.status):
                 continue
-            if print_results:
+            if form is not None:
                 print_result(result, form)
             shown += 1
             if tally.left == 0 or shown % 100 == 0 or result.place != self._place:

@@ -13,10 +13,10 @@ if TYPE_CHECKING:
 
     from jobman.tasks.grid import Grid
 
-_SINGLE = re.compile(r"([0-9]+)/([0-9,-]+)")
+_SINGLE = re.compile(r"(.+)/([0-9,-]+)")
 _NEARLY = re.compile(r"[0-9]+/")
 _INDEXES = re.compile(r"([0-9]+)(?:-([0-9]+))?")
-_EXAMPLES = "names no tasks as 12/3, 12/3-7 or 12/0,3-7 would"
+_TASK = "BATCH[/INDEX]"
 Meant = dict[int, list[range] | None]
 """The indexes of each batch; None: all that it has."""
 
@@ -24,25 +24,17 @@ Meant = dict[int, list[range] | None]
 class Single(NamedTuple):
     """Some tasks of one batch."""
 
-    batch: int
+    batch: str
     indexes: list[range]
 
 
-def task_of(text: str, option: str) -> tuple[int, int]:
-    """A batch and an index of it; of a batch alone the first."""
-    batch, slash, index = text.partition("/")
-    if not batch.isdecimal() or (slash and not index.isdecimal()):
-        misused(f"'{text}' is no task such as 4294967297/12", option)
-    return int(batch), int(index) if slash else 0
-
-
 def single_of(word: str) -> Single | None:
-    """Tasks of `12/3`, `12/3-7` and `12/0,3-7`; None for anything else."""
+    """Tasks of `12/3`, `12/3-7`, `12/0,3-7` and `night/3`; None for anything else."""
     if (found := _SINGLE.fullmatch(word)) is None:
         return None
     matched = [_INDEXES.fullmatch(piece) for piece in found[2].split(",")]
     indexes = [range(int(each[1]), int(each[2] or each[1]) + 1) for each in matched if each]
-    return Single(int(found[1]), indexes) if len(indexes) == len(matched) and all(indexes) else None
+    return Single(found[1], indexes) if len(indexes) == len(matched) and all(indexes) else None
 
 
 class Named:
@@ -70,9 +62,28 @@ class Named:
         for word in words:
             if (single := single_of(word)) is None or word in self.known:
                 found |= dict.fromkeys(self._batches(word))
-            elif (some := found.setdefault(single.batch, [])) is not None:
+            elif (some := found.setdefault(self._batch(single.batch), [])) is not None:
                 some += single.indexes
         return found
+
+    def task(self, word: str) -> tuple[int, int]:
+        """The task that is meant, of a batch alone the first; raises GridError."""
+        if word.isdecimal():
+            return int(word), 0
+        single = single_of(word)
+        if single is None or [len(each) for each in single.indexes] != [1]:
+            misused(f"'{word}' is no task such as 12/3", "BATCH/INDEX")
+        return self._batch(single.batch), single.indexes[0][0]
+
+    def _batch(self, word: str) -> int:
+        """The one of a name."""
+        from jobman.tasks.failures import GridError
+
+        found = self._batches(word)
+        if len(found) > 1:
+            numbers = ", ".join(map(str, sorted(found)))
+            raise GridError("unknown", f"several batches are named `{word}`", f"say which one: {numbers}")
+        return found[0]
 
     def _batches(self, word: str) -> list[int]:
         from jobman.tasks.failures import GridError
@@ -81,7 +92,7 @@ class Named:
             return [int(word)]
         if word not in self.known:
             if _NEARLY.match(word):
-                misused(f"'{word}' {_EXAMPLES}", "BATCH[/INDEX]")
+                misused(f"'{word}' names no tasks: write 12/3, 12/3-7 or 12/0,3-7", _TASK)
             names = ", ".join(sorted(self.known)) or "none"
             raise GridError("unknown", f"there is no batch `{word}`", f"the known names are: {names}")
         return self.known[word]

@@ -103,7 +103,7 @@ class Bar(Steps):
         whole = f"{done:,}" if self._total is None else f"{done:,}/{self._total:,}"
         rate = self._rate.lately
         said = [whole, words, f"{rate_of(rate)}" if rate else ""]
-        if rate and self._total:
+        if rate and self._total and done < self._total:
             said.append(f"{length((self._total - done) / rate)} left")
         return ", ".join(filter(None, said))
 

@@ -40,12 +40,11 @@ def results(
     """Print what became of tasks, a line of JSON each; at the end stderr says from where to read on."""
     from jobman.cli.tasks.names import Named
 
-    form = asking.form if asking.is_form_chosen else "json"
     # Whoever did not ask for data is told in words what is wrong.
     with asking as grid:
         reading = Reading(grid, Named(grid).batches(batches or ()), after)
         try:
-            reading.print(form, follow=follow, failed=failed)
+            reading.print(asking.form_of_results, follow=follow, failed=failed)
             reading.check()
             if forget:
                 reading.forget()

@@ -8,7 +8,6 @@ import typer
 
 from jobman.cli.state import emit
 from jobman.cli.tasks.asking import Asking, asks
-from jobman.cli.tasks.names import task_of
 
 _SHOWN = 2000
 
@@ -20,8 +19,10 @@ def show(
     asking: Asking,
 ) -> None:
     """Show a task: its payload, what executes it, and where it is."""
-    batch, index = task_of(task, "BATCH/INDEX")
+    from jobman.cli.tasks.names import Named
+
     with asking as grid:
+        batch, index = Named(grid).task(task)
         found = grid.ask("GET", f"/v1/tasks/{batch}/{index}")
     if asking.form == "table":
         _print(found)

@@ -105,7 +105,7 @@ def submit(
         handing = Handing(grid, template, form, by_reference=references, quiet=quiet)
         handing.hand_in(payloads, total, chunk)
         if wait or print_results:
-            raise typer.Exit(handing.follow(print_results=print_results))
+            raise typer.Exit(handing.follow(asking.form_of_results if print_results else None))
         handing.tell()
 
 

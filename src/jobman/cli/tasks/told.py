@@ -9,6 +9,9 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from jobman.tasks.grid import Result
 
+_ID = len("4294967297/9999")
+"""Columns of most ids; lines are printed as they come, before anybody knows the longest."""
+
 
 def as_data(result: Result) -> dict[str, Any]:
     """Bytes that are UTF-8 are a text, `result`; others are `result_base64`."""
@@ -49,8 +52,17 @@ def print_result(result: Result, form: str) -> None:
 
 def _words(result: Result) -> str:
     from jobman.cli.colours import STATES, clean, paint, wanted
-    from jobman.cli.times import length
 
     said = result.reason or result.result[:200].decode(errors="replace")
     status = paint(f"{result.status:<9}", STATES.get(result.status, ""), on=wanted())
-    return f"{result.batch}/{result.index}  {status}  {length(result.seconds):>7}  {clean(said)}".rstrip()
+    task = f"{result.batch}/{result.index}"
+    return f"{task:<{_ID}}  {status}  {_spent(result.seconds):>7}  {clean(said)}".rstrip()
+
+
+def _spent(seconds: float) -> str:
+    """As far as it matters for short tasks; nothing for one that never ran."""
+    from jobman.cli.times import length
+
+    if not seconds:
+        return ""
+    return f"{seconds * 1000:.2g} ms" if seconds < 0.00995 else length(seconds)
