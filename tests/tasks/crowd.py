@@ -21,15 +21,7 @@ from jobman.tasks.agent_process import AgentOptions
 
 MARK = "JOBMAN_TEST_CROWD"
 """In the environment of all of them, so that those who are left are found."""
-BROKER = """
-import json, sys
-import msgspec
-from jobman.tasks.broker_process import BrokerOptions, run_broker
-from jobman.tasks.settings import SiteSettings
-
-given = json.loads(sys.argv[1])
-run_broker(BrokerOptions(**{**given, "settings": msgspec.convert(given["settings"], SiteSettings)}))
-"""
+_ENTRY = (sys.executable, "-P", str(Path(__file__).parent / "entry.py"))
 SQUARES = """
 import os, time
 from jobman.tasks.worker import serve, this_task
@@ -43,6 +35,24 @@ def square(payload: bytes) -> bytes:
 
 serve(square)
 """
+GATED = """
+import os, time
+from jobman.tasks.worker import serve, this_task
+
+began = os.open(os.environ["BOOK"], os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+ended = os.open(os.environ["BOOK"] + ".ended", os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+
+def square(payload: bytes) -> bytes:
+    line = f"{this_task().id} {payload.decode()}\\n".encode()
+    os.write(began, line)
+    while not os.path.exists(os.environ["GATE"]):
+        time.sleep(0.01)
+    os.write(ended, line)
+    return str(int(payload) ** 2).encode().ljust(int(os.environ.get("SIZE", "0")))
+
+serve(square, batches=False)
+"""
+"""Squares numbers when there is a file, and notes the beginning and the end."""
 
 
 def wait_until(condition: Callable[[], Any], seconds: float = 120.0) -> None:
@@ -73,7 +83,16 @@ def kill(pid: int, number: signal.Signals = signal.SIGKILL) -> None:
 class Crowd:
     """All of one site, on this machine."""
 
-    def __init__(self, folder: Path, store: str, worker: str = SQUARES, **more: Any) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        store: str,
+        worker: str = SQUARES,
+        *,
+        environment: Mapping[str, str] | None = None,
+        **more: Any,
+    ) -> None:
+        """`environment` is for all of them, `more` for the broker."""
         self.folder = folder
         self.mark = secrets.token_hex(8)
         self.book = folder / "executed"
@@ -81,35 +100,46 @@ class Crowd:
         self._worker = folder / "worker.py"
         self._worker.write_text(worker)
         self._more = more
-        self._port = _free_port()
-        self._environment = {**os.environ, MARK: self.mark, "BOOK": str(self.book)}
+        self.port = _free_port()
+        self._environment = {**os.environ, **(environment or {}), MARK: self.mark, "BOOK": str(self.book)}
         self.broker: subprocess.Popen[bytes] | None = None
         self.agents: dict[str, subprocess.Popen[bytes]] = {}
 
     @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self._port}"
+        return f"http://127.0.0.1:{self.port}"
 
     # -- starting ----------------------------------------------------------------------------------
 
     def start_broker(self) -> None:
         """One that answers some time later: see `wait_for_broker`."""
         options = {
-            "listen": f"127.0.0.1:{self._port}",
+            "listen": f"127.0.0.1:{self.port}",
             "store": self._store,
             "settings": {"types": [{"type": "square", "image": "squares"}]},
             **self._more,
         }
-        words = [sys.executable, "-c", BROKER, msgspec.json.encode(options).decode()]
-        self.broker = self._spawn(words, "broker")
+        self.broker = self._spawn([*_ENTRY, "broker", msgspec.json.encode(options).decode()], "broker")
 
     def has_broker(self) -> bool:
         """Whether it listens."""
         with socket.socket() as trying:
-            return trying.connect_ex(("127.0.0.1", self._port)) == 0
+            return trying.connect_ex(("127.0.0.1", self.port)) == 0
 
     def wait_for_broker(self) -> None:
-        wait_until(self.has_broker)
+        wait_until(lambda: self.has_broker() or self._has_failed())
+        assert not self._has_failed()
+
+    def _has_failed(self) -> bool:
+        """Whether the broker has ended by itself."""
+        return self.broker is not None and self.broker.poll() is not None
+
+    def restart_broker(self) -> None:
+        """It ends without a word, and the next one answers when this returns."""
+        assert self.broker is not None
+        self.end(self.broker, signal.SIGKILL)
+        self.start_broker()
+        self.wait_for_broker()
 
     def start_agent(self, name: str, **more: Any) -> None:
         """One with a worker of its own, under this name of a role; the broker sees another each time."""
@@ -121,8 +151,8 @@ class Crowd:
             environment=dict(environment),
             **{"id": f"{name}-{secrets.token_hex(4)}", **more},
         )
-        words = [sys.executable, "-m", "jobman.tasks.agent_process", "--parent", str(os.getpid())]
-        self.agents[name] = self._spawn([*words, msgspec.json.encode(options).decode()], name)
+        words = ["agent", "--parent", str(os.getpid()), msgspec.json.encode(options).decode()]
+        self.agents[name] = self._spawn([*_ENTRY, *words], name)
 
     def _spawn(self, words: list[str], name: str) -> subprocess.Popen[bytes]:
         with (self.folder / f"{name}.log").open("ab") as log:
@@ -147,7 +177,7 @@ class Crowd:
             if entry.name.isdecimal() and int(entry.name) != os.getpid():
                 try:
                     words = (entry / "environ").read_bytes()
-                    state = (entry / "stat").read_text().rpartition(")")[2].split()[0]
+                    state = _state(int(entry.name))
                 except OSError:
                     continue
                 if f"{MARK}={self.mark}\0".encode() in words and state not in "ZX":
@@ -163,6 +193,12 @@ class Crowd:
 
     # -- ending ------------------------------------------------------------------------------------
 
+    def freeze(self, name: str) -> None:
+        """An agent stands still until it gets a CONT; its worker goes on."""
+        pid = self.agents[name].pid
+        kill(pid, signal.SIGSTOP)
+        wait_until(lambda: _state(pid) == "T")
+
     def end(self, process: subprocess.Popen[bytes], number: signal.Signals = signal.SIGTERM) -> int:
         kill(process.pid, number)
         return process.wait(60)
@@ -174,11 +210,19 @@ class Crowd:
             self.end(process, signal.SIGKILL)
 
 
+def _state(pid: int) -> str:
+    """The letter of what a process does."""
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+
+
 @contextmanager
 def crowd(folder: Path, store: str, worker: str = SQUARES, **more: Any) -> Iterator[Crowd]:
     found = Crowd(folder, store, worker, **more)
     try:
         yield found
+    except BaseException:
+        print(found.logs())
+        raise
     finally:
         found.close()
 
