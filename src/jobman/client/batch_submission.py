@@ -280,6 +280,7 @@ _REFUSALS = (
     ("only instance owner can use sign-type", "forbidden", "guests need flux-security; ask whoever runs it"),
     ("not a valid queue", "cannot", "`queue` names a queue, or a name that the settings translate"),
     ("invalid queue", "cannot", "`queue` names a queue, or a name that the settings translate"),
+    ("is too old", "cannot", "ask whoever runs the cluster, or choose another engine"),
     ("invalid generic resource", "does-not-fit", "the cluster has no such resource"),
 )
 

@@ -41,6 +41,11 @@ def test_values_may_have_blanks_in_them() -> None:
         ("IDLE*", "down"),
         ("IDLE+NOT_RESPONDING", "down"),
         ("IDLE+POWERED_DOWN", "down"),
+        ("IDLE+POWER", "down"),
+        ("IDLE+MAINTENANCE", "up"),
+        ("MAINT", "up"),
+        ("MAINT*", "down"),
+        ("RESERVED", "up"),
         ("SOMETHING_NEW", "down"),
     ],
 )

@@ -87,7 +87,7 @@ class Registry:
 
     def _add_unknown(self, known: Iterable[Entry]) -> int:
         try:
-            there = {place.name for place in self._folders.iterdir()}
+            there = {place.name for place in self._folders.iterdir() if not place.name.startswith(".")}
         except OSError:
             return 0
         found = [self._entry(self._folders / name) for name in sorted(there - {entry.id for entry in known})]

@@ -29,7 +29,7 @@ beside() { # FIRST:COPIES:CORES:GPUS... -- OPTION... : OPTION... -- COMMAND...
 begin_part() { # COMMAND...
     local number=${#SRUNS[@]}
     [[ " ${words[*]}" == *" --nodes="* ]] || words+=("--nodes=1-$SLURM_JOB_NUM_NODES")
-    srun "${words[@]}" "$1" "$2" "FIRST=${firsts[number]} PART=$number MET=${folder@Q}"$'\n'"$3" "${@:4}" {TURN}<&- &
+    whole srun "${words[@]}" "$1" "$2" "FIRST=${firsts[number]} PART=$number MET=${folder@Q}"$'\n'"$3" "${@:4}" {TURN}<&- &
     SRUNS+=($!)
     until [[ -e $folder/part-$number || $ENDED ]]; do
         kill -0 "${SRUNS[number]}" 2>/dev/null || ENDED=1

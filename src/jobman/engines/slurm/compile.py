@@ -100,7 +100,8 @@ def _step(unit: Unit) -> list[str]:
     parts, given = program.chosen(unit), list(unit.flags.slurm or ()) if unit.parent is not None else []
     if len(parts) > 1:
         return components.steps(parts, _LAUNCH, given)
-    return [*displaced(["srun", *_LAUNCH, *shape.step(parts)], given), *given]
+    words = [*displaced(["srun", *_LAUNCH, *shape.step(parts)], given), *given]
+    return ["whole", *words] if shape.is_whole(parts) else words
 
 
 @cache

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from math import inf
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 from jobman.engines.base import Refused
@@ -24,6 +25,7 @@ from jobman.engines.scripts.matching import matches
 from jobman.engines.scripts.site import Job
 from jobman.engines.slurm.by_hand import BY_HAND
 from jobman.engines.slurm.choosing import choose
+from jobman.engines.slurm.cluster import OLDEST, Cluster, read_config, recall, remember
 from jobman.engines.slurm.compile import Script, compile_plan, dependency, partition
 from jobman.engines.slurm.facts import feature
 from jobman.engines.slurm.features import refusals
@@ -69,6 +71,9 @@ class Slurm:
 
     def __init__(self, environment: Mapping[str, str] | None = None) -> None:
         self.commands = Commands("Slurm", is_transient, environment, is_absent=is_absent)
+        self._conf = (os.environ if environment is None else environment).get("SLURM_CONF", "")
+        self._admitting = Lock()
+        self._is_admitted = False
 
     # -- submitting ------------------------------------------------------------------------------
 
@@ -96,6 +101,7 @@ class Slurm:
 
     def submit(self, piece: Piece, folder: Folder, ids: Mapping[str, str], *, held: bool) -> str:
         """Submit a script, once: whatever happens on the way, there is one such job in the end."""
+        self._admit(folder.path.parent)
         words = ["sbatch", "--parsable", *dependency(piece, ids), *(["--hold"] if held else [])]
         words.append(str(folder.script(piece.name)))
         environment = folder.environment()
@@ -113,6 +119,29 @@ class Slurm:
                 return arrived
             if time.monotonic() > deadline:
                 raise NotThere(f"Slurm does not answer: {said.words}", "try again in a while")
+
+    def _admit(self, root: Path) -> None:
+        """Raises Failed for a version that would take the scripts, and stumble over what is in them.
+
+        One that does not answer may be any: whoever submits to it is told so by sbatch.
+        """
+        with self._admitting:
+            if self._is_admitted:
+                return
+            cluster = recall(root, self._conf)
+            if cluster is None or cluster.is_too_old:
+                cluster = self._ask_once(root)
+            if cluster.is_too_old:
+                words = f"version {cluster.version} is too old; jobman needs {OLDEST} or later"
+                raise Failed(Said(1, "", words), "slurm")
+            self._is_admitted = True
+
+    def _ask_once(self, root: Path) -> Cluster:
+        said = self.commands.once("scontrol", "show", "config")
+        cluster = read_config(said.out)
+        if said.code == 0:
+            remember(root, self._conf, cluster)
+        return cluster
 
     def _arrived(self, piece: Piece, folder: Folder, deadline: float) -> str | None:
         """The id of a piece, if it is there; without an answer to that it may not be submitted again."""
@@ -167,9 +196,7 @@ class Slurm:
     @cached_property
     def has_accounting(self) -> bool:
         """Whether anybody remembers jobs that left the queue."""
-        config = self.commands.ask("scontrol", "show", "config")
-        kind = re.search(r"^AccountingStorageType\s*=\s*(\S+)", config, re.MULTILINE)
-        return kind is not None and not kind[1].endswith("/none")
+        return read_config(self.commands.ask("scontrol", "show", "config")).has_accounting
 
     def why(self, job: BatchJob) -> list[Waiting]:
         return waits(job, self.nodes)

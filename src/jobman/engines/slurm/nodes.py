@@ -17,6 +17,9 @@ _STATES = {
     "ALLOCATED": "up",
     "COMPLETING": "up",
     "PLANNED": "up",
+    # Before 21.08 these stand in the place of the state, and not behind it.
+    "MAINT": "up",
+    "RESERVED": "up",
     "DOWN": "down",
     "ERROR": "down",
     "UNKNOWN": "down",
@@ -49,7 +52,7 @@ def _node(fields: dict[str, str]) -> NodeAt:
     flags = set(words[1:])
     if flags & {"DRAIN", "DRAINED", "DRAINING"}:
         state = "draining"
-    elif flags & {"NOT_RESPONDING", "POWERED_DOWN"} or "*" in fields.get("State", ""):
+    elif flags & {"NOT_RESPONDING", "POWERED_DOWN", "POWER"} or "*" in fields.get("State", ""):
         state = "down"
     reason = re.sub(r" \[[^\]]*\]$", "", fields.get("Reason", ""))
     features = fields.get("ActiveFeatures", "").replace("(null)", "")

@@ -19,6 +19,17 @@ place() {
     NODE_RANK=0
 }
 
+# A step of whole nodes says nothing of cores, and some versions of srun would take those that the job has for a task: all
+# but 22.05 and 23.02.
+whole() { # COMMAND...
+    unset -v SLURM_CPUS_PER_TASK SRUN_CPUS_PER_TASK
+    exec "$@"
+}
+
+place_whole() { [[ ! ${cores:-} ]] || export SLURM_CPUS_PER_TASK=$cores; }
+
+steps_whole() { :; }
+
 # A submission of which no answer came may have arrived twice: only the first of both runs.
 claim() {
     local mine=${SLURM_ARRAY_JOB_ID:-$SLURM_JOB_ID} first=

@@ -29,6 +29,11 @@ def step(parts: Alternative) -> list[str]:
     return found
 
 
+def is_whole(parts: Alternative) -> bool:
+    """Whether copies inside an allocation take all that it has of their nodes."""
+    return merged(parts).is_whole
+
+
 def _cores(each: Mapping[str, Amount]) -> int:
     return max(1, ceil(each.get("core", 1)))
 
