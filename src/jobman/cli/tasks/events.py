@@ -12,6 +12,8 @@ from jobman.cli.state import INTERRUPTED, emit, say
 from jobman.cli.tasks.asking import Asking, asks
 
 _WAIT = 20.0
+_ABOUT = len("4294967297/9999")
+"""Columns of most tasks: lines are printed as they come."""
 
 
 @asks
@@ -55,9 +57,9 @@ def _follow(grid: Any, found: dict[str, Any], form: str, *, utc: bool) -> None:
                 if form != "table":
                     emit_line(each, form)
                 else:
-                    what = about(each) or each["image"]
-                    words = (clock(each["at"], utc=utc), f"{each['kind']:<18}", what, each["words"])
-                    sys.stdout.write("  ".join(filter(None, words)).rstrip() + "\n")
+                    what = f"{each['kind']:<18}  {about(each) or each['image']:<{_ABOUT}}"
+                    line = f"{clock(each['at'], utc=utc)}  {what}  {each['words']}"
+                    sys.stdout.write(line.rstrip() + "\n")
             sys.stdout.flush()
             place = found["place"]
             found = _some(grid, place, wait=_WAIT)
