@@ -99,9 +99,16 @@ def find(name: str) -> Cage:
         for mount in _mounts()
         for place in mount.places()
         for controller in mount.controllers & _MODERN
-        if (place / name).is_dir()
+        if _is_there(place / name)
     }
     return Cage(*(str(places[each]) if each in places else None for each in ("memory", "freezer")))
+
+
+def _is_there(folder: Path) -> bool:
+    try:
+        return folder.is_dir()
+    except OSError:
+        return False  # a name that no group can have
 
 
 def _folder_name(name: str) -> str:
