@@ -137,6 +137,33 @@ def test_a_command_is_added_to_ones_own_broker_which_need_not_run(jobman):
     assert own_types() == []
 
 
+def test_resources_and_numbers_of_workers_are_kept_and_shown(jobman):
+    words = ("--resource", "cpu=500m", "--resource", "memory=64Mi", "--least", 1, "--most", 3)
+    assert jobman("task", "types", "add", "price", *words, "--", "sh", "worker").code == 0
+    (found,) = own_types()
+    resources = {"cpu": "500m", "memory": "64Mi"}
+    assert (found.resources, found.least, found.most) == (resources, 1, 3)
+    (shown,) = jobman("task", "types", "-o", "json").data["items"]
+    assert (shown["resources"], shown["least"], shown["most"]) == (resources, 1, 3)
+    assert jobman("task", "types", "remove", "price").code == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "told"),
+    [
+        (("--resource", "cores=2"), 3, "`cores=2`: nothing of that name is counted on this machine"),
+        (("--resource", "memory=1GB"), 3, "`memory=1GB`: '1GB' is not a quantity"),
+        (("--resource", "cpu=1000000"), 4, "a worker needs 1000000 cores, and this machine has"),
+        (("--least", 3, "--most", 2), 3, "from 3 to 2 workers there can never be"),
+        (("--most", 0), 2, "--most"),
+    ],
+)
+def test_what_no_worker_can_have_is_refused(jobman, words, code, told):
+    answer = jobman("task", "types", "add", "price", *words, "--", "sh")
+    assert (answer.code, told in answer.err) == (code, True), answer.err
+    assert own_types() == []
+
+
 def test_a_program_is_added_with_its_whole_path(jobman):
     Path("worker").write_text("#!/bin/sh\n")
     jobman("task", "types", "add", "one", "--", "./worker")
@@ -163,10 +190,13 @@ def test_at_a_site_an_operator_adds_an_image(jobman, site):
     words = ("--versions", "3.x", "--image", "pricing:3", "--resource", "cpu=1", "--env", "MODEL=heston")
     assert jobman("task", "types", "add", "price", *words).code == 0
     added = [each for each in jobman("task", "types", "-o", "json").data["items"] if each["type"] == "price"]
-    assert [(each["versions"], each["image"]) for each in added] == [("3.x", "pricing:3")]
+    told = [(each["versions"], each["image"], each["resources"]) for each in added]
+    assert told == [("3.x", "pricing:3", {"cpu": "1"})]
+    assert "cpu=1" in jobman("task", "types").out
     assert jobman("task", "types", "remove", "price").code == 0
     assert "price" not in jobman("task", "types").out
     assert jobman("task", "types", "add", "price", "--", "sh").code == 2
+    assert jobman("task", "types", "add", "price", "--image", "pricing:3", "--most", 2).code == 2
 
 
 def test_what_says_which_broker_may_stand_before_the_last_word(jobman, site, monkeypatch):

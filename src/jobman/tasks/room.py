@@ -53,7 +53,7 @@ def needs_of(resources: Mapping[str, str]) -> Amounts:
 
 def _kind(name: str, text: str) -> str:
     if name not in _KINDS:
-        raise WrongResources(f"{name}={text}", f"there is no {name} on this machine to be counted")
+        raise WrongResources(f"{name}={text}", "nothing of that name is counted on this machine")
     return _KINDS[name]
 
 
