@@ -9,17 +9,29 @@ from pathlib import Path
 import pytest
 
 from tests.conformance.handle import JobHandle
-from tests.engines.slurm.ground import PATIENCE, Ground, a_slurm, eventually, on_a_real_slurm
+from tests.engines.slurm.ground import PATIENCE, Ground, eventually, on_a_real_slurm
+from tests.slurm_lab import lab_slurm, slurm_variant
 
 pytestmark = on_a_real_slurm
 
 WAIT = "until test -e go; do sleep 0.1; done"
 
 
+@pytest.fixture(scope="module")
+def conf() -> Iterator[Path]:
+    with slurm_variant("faults") as found:
+        yield found
+
+
 @pytest.fixture
-def ground(tmp_path: Path) -> Iterator[Ground]:
-    with a_slurm("faults", tmp_path) as made:
+def ground(conf: Path, tmp_path: Path) -> Iterator[Ground]:
+    """One for all, since it takes long to come up: only where a test leaves it broken is it made anew."""
+    lab_slurm("faults", "up")
+    made = Ground("faults", conf, tmp_path)
+    try:
         yield made
+    finally:
+        made.end()
 
 
 def running(ground: Ground, task: str, command: str, node: str = "n1", more: str = "") -> JobHandle:
@@ -169,6 +181,7 @@ def test_a_task_that_is_cancelled_while_it_waits_skips_what_waits_for_it(ground:
 
 
 def test_slurms_own_limit_is_a_timeout(ground: Ground) -> None:
+    """The shortest limit that a job can be given is a minute; of one that runs the end can be moved."""
     job = ground.submit("""
         - name: long
           command: [sh, -c, "echo long >>ledger; sleep 1000"]
@@ -176,7 +189,9 @@ def test_slurms_own_limit_is_a_timeout(ground: Ground) -> None:
         - {name: next, depends_on: long, command: [sh, -c, "echo next >>ledger"]}
         - {name: alarm, when: failure, command: [sh, -c, "echo alarm >>ledger"]}
     """)
-    outcome = job.wait(180)
+    eventually(ground.ran, "its start")
+    ground.slurm("scontrol", "update", f"JobId={ground.id_of(job, 'long')}", "EndTime=now+5")
+    outcome = job.wait()
     assert outcome.reasons("long.0") == ["timeout"]
     assert outcome.outcomes == {"long": "failed", "next": "skipped", "alarm": "succeeded"}
     assert ground.ran() == ["long", "alarm"]
