@@ -1,8 +1,8 @@
-#!/usr/bin/env -S python3 -IS
 """A CNI plugin, last in its chain: has a pod wait for the rules of its network before it starts.
 
-It is copied to where the runtime looks for plugins, and so stands alone. Its configuration names the socket
-of the enforcer (enforcer.py); if nobody answers there, the runtime is told to try again later.
+It is copied to where the runtime looks for plugins, beside a script that starts it for pods that come, and so
+stands alone. Its configuration names the socket of the enforcer (enforcer.py); if nobody answers there, the
+runtime is told to try again later.
 """
 
 import json
