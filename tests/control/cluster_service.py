@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 from jobman.client import Client, Refused, Unreachable
 from jobman.control.answers import FINAL_STATES, Details, Submission
 from jobman.engines.failpoints import VARIABLE
+from tests.engines.kubernetes import looking
 from tests.engines.kubernetes.cluster import a_namespace, image, kubeconfig, kubectl
 
 PATIENCE = 120.0
@@ -127,7 +128,7 @@ class ClusterService:
 
     def objects(self) -> set[str]:
         """Everything in the namespace, whosever it is."""
-        return set(kubectl("get", KINDS, "-n", self.namespace, "-o", "name").split())
+        return set(looking.names(KINDS, self.namespace))
 
     def everything(self) -> set[str]:
         """Of every kind that a namespace can hold, but for events: those the cluster forgets by itself."""
@@ -137,7 +138,7 @@ class ClusterService:
 
     def objects_of(self, job: str) -> list[str]:
         """What is there of a job."""
-        return self.kubectl("get", KINDS, "-l", f"jobman.io/job={job}", "-o", "name").split()
+        return looking.names(KINDS, self.namespace, f"jobman.io/job={job}")
 
     def kubectl(self, *words: str, **given: Any) -> str:
         return kubectl(*words, "-n", self.namespace, **given)
@@ -166,8 +167,8 @@ def running(service: ClusterService) -> Iterator[ClusterService]:
         service.stop()
 
 
-def _of_jobs(service: ClusterService) -> str:
-    return service.kubectl("get", KINDS, "-l", "jobman.io/job", "-o", "name")
+def _of_jobs(service: ClusterService) -> list[str]:
+    return looking.names(KINDS, service.namespace, "jobman.io/job")
 
 
 def until(look: Callable[[], T | None], what: str, seconds: float = PATIENCE) -> T:

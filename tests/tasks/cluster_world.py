@@ -33,6 +33,7 @@ from jobman.tasks.pods import SELECTOR, Place
 from jobman.tasks.quotas import Quota
 from jobman.tasks.scaling import Limits
 from jobman.tasks.wire import Broken, Connection
+from tests.engines.kubernetes import looking
 from tests.engines.kubernetes.cluster import kubeconfig, kubectl, kubectl_json
 
 PATIENCE = 180.0
@@ -228,9 +229,7 @@ class Site:
         return [int(each["message"].split(";")[0].rpartition(" ")[2]) for each in found]
 
     async def _list(self, kind: str) -> list[dict[str, Any]]:
-        found = await asyncio.to_thread(kubectl_json, "get", kind, "-n", self.namespace, "-l", SELECTOR)
-        items: list[dict[str, Any]] = found["items"]
-        return items
+        return await asyncio.to_thread(looking.listed, kind, self.namespace, SELECTOR)
 
     async def destroy(self, name: str) -> None:
         """Kill a pod without a moment to give anything back, as where a machine dies."""

@@ -25,13 +25,13 @@ from jobman.engines.kubernetes.managed.survey import Survey
 from jobman.engines.kubernetes.managed.target import ManagedTarget
 from jobman.plan.replicas import for_replica
 from jobman.sched.allocation import Allocation, Slot
+from tests.engines.kubernetes import looking
 from tests.engines.kubernetes.cluster import (
     Relay,
     a_namespace,
     image,
     kubeconfig,
     kubectl,
-    kubectl_json,
     two_nodes,
 )
 
@@ -186,15 +186,12 @@ class Ground:
 
     def pods(self, order: base.Order) -> list[Mapping[str, Any]]:
         selector = f"jobman.io/job={order.job}"
-        items: list[Mapping[str, Any]] = kubectl_json("get", "pods", "-n", self.namespace, "-l", selector)[
-            "items"
-        ]
-        return items
+        return list(looking.listed("pods", self.namespace, selector))
 
     def objects(self) -> list[str]:
         """Everything of ours in the namespace, but for the walls of the whole service."""
         selector = f"jobman.io/service={self.target.service},jobman.io/job"
-        return kubectl("get", KINDS, "-n", self.namespace, "-l", selector, "-o", "name").split()
+        return looking.names(KINDS, self.namespace, selector)
 
     def kubectl(self, *words: str) -> str:
         return kubectl(*words, "-n", self.namespace)
