@@ -80,7 +80,8 @@ class Courier:
         self._sending = 0
         self._place: int | None = None
         self._following: asyncio.Task[None] | None = None
-        self._tasks: set[asyncio.Task[Any]] = set()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._submitting: set[asyncio.Task[None]] = set()
         self._loop = asyncio.new_event_loop()
         self._room = asyncio.Semaphore(_AT_ONCE)
         self._beginning, self._looking = asyncio.Lock(), asyncio.Lock()
@@ -121,6 +122,8 @@ class Courier:
 
         if self._is_closing:
             receiver.broken(closed())
+        elif threading.get_ident() == self._thread.ident:
+            _keep(self._submitting, self._loop.create_task(sending()))
         else:
             self.do(sending())
 
@@ -218,10 +221,7 @@ class Courier:
 
     def _told(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         """The broker is told this before the courier goes."""
-        task = self._loop.create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-        return task
+        return _keep(self._tasks, self._loop.create_task(work))
 
     async def _tell_one(self, batch: int) -> None:
         try:
@@ -348,6 +348,13 @@ class Courier:
     def _hang_up(self) -> None:
         while self._free:
             self._free.pop().close()
+
+
+def _keep(tasks: set[asyncio.Task[None]], task: asyncio.Task[None]) -> asyncio.Task[None]:
+    """A loop alone does not keep what it runs."""
+    tasks.add(task)
+    task.add_done_callback(tasks.discard)
+    return task
 
 
 def closed() -> GridError:
