@@ -16,7 +16,7 @@ import socket
 import sys
 import tempfile
 from collections.abc import Sequence
-from contextlib import AsyncExitStack, suppress
+from contextlib import AsyncExitStack
 from pathlib import Path
 
 import msgspec
@@ -24,6 +24,7 @@ import uvloop
 
 from jobman.tasks.addresses import Place, parse
 from jobman.tasks.agent import Agent, NameTaken
+from jobman.tasks.beside import cancelled
 from jobman.tasks.calling import Call, Outcome, Worker
 from jobman.tasks.wire import Server
 from jobman.tasks.worker import PORT, SOCKET
@@ -177,7 +178,7 @@ class AgentProcess:
             ended=self._worker.ended,
         )
         keeping = asyncio.create_task(self._process.keep())
-        stack.push_async_callback(_cancelled, keeping)
+        stack.push_async_callback(cancelled, keeping)
 
     def _make_agent(self) -> Agent:
         options = self._options
@@ -240,12 +241,6 @@ class AgentProcess:
             self._code = CANNOT_START
             assert self._running is not None
             self._running.cancel()
-
-
-async def _cancelled(task: asyncio.Task[None]) -> None:
-    task.cancel()
-    with suppress(asyncio.CancelledError):
-        await task
 
 
 def _free_ports(count: int) -> list[int]:

@@ -9,13 +9,13 @@ import signal
 import ssl
 from collections.abc import Callable, Coroutine
 from pathlib import Path
-from typing import Any
 
 import msgspec
 import uvloop
 
 from jobman.control.store.database import Database, open_database
 from jobman.tasks.addresses import Place, parse
+from jobman.tasks.beside import cancelled
 from jobman.tasks.leading import Lead
 from jobman.tasks.local_types import LocalTable, LocalTypes
 from jobman.tasks.mapper import Table
@@ -93,7 +93,7 @@ class BrokerProcess:
             log.info("another broker leads: standing by")
             done, _ = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
         for task in waiting - done:
-            await _cancelled(task)
+            await cancelled(task)
         return taking in done
 
     async def _lead(self, database: Database, lead: Lead, ready: Callable[[int], None] | None) -> None:
@@ -115,7 +115,7 @@ class BrokerProcess:
             ends = [asyncio.create_task(each) for each in self._ends(lead)]
             await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
             for task in ends:
-                await _cancelled(task)
+                await cancelled(task)
             if not self._over.is_set():
                 log.warning("another broker has taken over")
 
@@ -164,7 +164,7 @@ class BrokerProcess:
                 self._over.set()
 
         task.add_done_callback(ended)
-        stack.push_async_callback(_cancelled, task)
+        stack.push_async_callback(cancelled, task)
 
     # -- requests ----------------------------------------------------------------------------------
 
@@ -201,11 +201,6 @@ class BrokerProcess:
             if isinstance(place, Path) and not place.exists():
                 log.warning("its socket is gone")
                 self._over.set()
-
-
-async def _cancelled(task: asyncio.Task[Any]) -> None:
-    task.cancel()
-    await asyncio.gather(task, return_exceptions=True)
 
 
 def run_broker(options: BrokerOptions, ready: Callable[[int], None] | None = None) -> None:
