@@ -7,8 +7,8 @@ import re
 import pytest
 
 from jobman.engines.local.features import FEATURES
+from jobman.engines.local.memory import SAMPLING
 from jobman.engines.local.orders import DEFAULT_GRACE
-from jobman.engines.local.watch import SAMPLING
 from jobman.spec.volumes import VOLUME_KINDS
 from tests.docs.pages import code_in, rows, text_of
 

@@ -181,7 +181,13 @@ class BrokerProcess:
             self._asking -= 1
             self._heard = asyncio.get_running_loop().time()
             if self._pool is not None and (request.method, request.path) in _BRINGS_WORK:
-                self._pool.wake()
+                self._wake(self._pool)
+
+    def _wake(self, pool: Pool) -> None:
+        """Let it look at once where something waits for workers: what one has taken can do without."""
+        broker = self._service.broker
+        if any(map(broker.has_work, list(broker.queues))):
+            pool.wake()
 
     # -- its end -----------------------------------------------------------------------------------
 

@@ -195,11 +195,12 @@ class _Serving(asyncio.Protocol, Reading):
             self.headers,
             self.body,
         )
+        loop = asyncio.get_running_loop()
         # One that comes before the last was answered waits for its turn.
-        before, self._turn = self._turn, asyncio.get_running_loop().create_future()
+        before, self._turn = self._turn, loop.create_future()
         keep = self._parser.should_keep_alive()
         too_large = self.is_too_large
-        task = asyncio.ensure_future(self._answer(request, keep, too_large, before, self._turn))
+        task = loop.create_task(self._answer(request, keep, too_large, before, self._turn))
         for known in (self._tasks, self._own):
             known.add(task)
             task.add_done_callback(known.discard)
