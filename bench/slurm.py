@@ -1,5 +1,7 @@
 """The Slurm engine beside bare sbatch on the same cluster: an array, many single tasks, and a long list.
 
+Before that the script of an element of an array by itself: that needs no Slurm, and others disturb it little.
+
 What runs is /bin/true, so that the numbers are the cost of running something.
 JOBMAN_BENCH_SCALE=0.1 makes everything a tenth as large.
 """
@@ -21,11 +23,17 @@ from uuid import uuid4
 import msgspec
 
 from bench import Row, _slurm
+from jobman.api import loads
 from jobman.client.batch import BatchClient
 from jobman.control.answers import Job, Submission
 from jobman.engines.scripts.commands import Commands, Said
+from jobman.engines.scripts.delegate import texts_of
+from jobman.engines.scripts.folder import FOLDERS
 from jobman.engines.scripts.registry import Entry, Registry
+from jobman.engines.scripts.site import Job as JobOfScripts
+from jobman.engines.slurm.compile import compile_plan
 from jobman.engines.slurm.engine import Slurm, user
+from jobman.settings.slurm import SlurmSite
 from lab.components import discover, state
 
 SCALE = float(os.environ.get("JOBMAN_BENCH_SCALE", "1"))
@@ -49,13 +57,14 @@ class Taken(NamedTuple):
 
 def main() -> list[Row]:
     """Ours and theirs take turns; nothing is measured before the cluster is empty."""
+    alone = list(_script_rows())
     here = state(discover()["slurm"])
     if not here.ready:
-        return [Row("an array", 0.0, "s", note=here.reason)]
+        return [*alone, Row("an array", 0.0, "s", note=here.reason)]
     conf = Path(here.environment["JOBMAN_LAB_SLURM_CONF"])
     arrays = [_turn(conf, [_bare_array, _our_array]) for _ in range(ROUNDS)]
     singles = [_turn(conf, [_bare_singles, _our_singles]) for _ in range(ROUNDS)]
-    return [*_array_rows(arrays), *_single_rows(singles), *_list_rows(conf)]
+    return [*alone, *_array_rows(arrays), *_single_rows(singles), *_list_rows(conf)]
 
 
 def _array_rows(found: list[list[Taken]]) -> Iterator[Row]:
@@ -79,6 +88,52 @@ def _each(ours: Taken, theirs: Taken) -> tuple[float, str, str, float]:
 
 def _medians(found: tuple[Taken, ...]) -> Taken:
     return Taken(*(median(values) for values in zip(*found, strict=True)))
+
+
+# -- a script by itself --------------------------------------------------------------------------------------
+
+
+def _script_rows() -> Iterator[Row]:
+    """Both take turns, as elements of one array would begin."""
+    with TemporaryDirectory(prefix="jobman-bench-") as place:
+        folder, bare = Path(place) / "job", Path(place) / "bare.sh"
+        bare.write_text("#!/bin/bash\n/bin/true\n")
+        ours = _script(folder)
+        found = [[_cost(script, folder, number) for script in (ours, bare)] for number in range(TASKS)]
+    own, theirs = (1000 * sum(each) / TASKS for each in zip(*found, strict=True))
+    yield Row("processor time of the script of an element", own, "ms", "one of a line", theirs, "no Slurm")
+
+
+def _script(folder: Path) -> Path:
+    """The folder of a job that was submitted, with the script of its only task."""
+    document = f"version: 1\ntasks:\n- {_TASK.format(name='work', replicas=TASKS)}\n"
+    job = JobOfScripts(id="0123456789ab", name="job", folder=str(folder))
+    (script,) = compile_plan(loads(document, name="bench.yaml").plan(), job, SlurmSite())
+    for name in FOLDERS:
+        (folder / name).mkdir(parents=True)
+    for name, text in texts_of([script]).items():
+        (folder / "scripts" / f"{name}.sh").write_text(text)
+    return folder / "scripts" / "work.sh"
+
+
+def _cost(script: Path, folder: Path, number: int) -> float:
+    """Seconds of processor time of a script and all that it starts, as an element of this number."""
+    told = {
+        "PATH": os.environ["PATH"],
+        "SLURM_JOB_ID": "1",
+        "SLURM_ARRAY_JOB_ID": "1",
+        "SLURM_ARRAY_TASK_ID": str(number),
+        "SLURM_JOB_NODELIST": "here",
+        "SLURM_JOB_NUM_NODES": "1",
+        "TMPDIR": str(folder.parent),
+    }
+    output = os.O_WRONLY | os.O_CREAT
+    opened = [(os.POSIX_SPAWN_OPEN, 1, str(folder.parent / f"{number}.out"), output, 0o600)]
+    _, status, used = os.wait4(
+        os.posix_spawn("/bin/bash", ["bash", str(script)], told, file_actions=opened), 0
+    )
+    assert status == 0
+    return used.ru_utime + used.ru_stime
 
 
 # -- tasks ---------------------------------------------------------------------------------------------------
