@@ -248,4 +248,4 @@ def test_a_graph_of_which_a_part_is_refused_leaves_nothing(ground: Ground) -> No
     assert (told.value.code, told.value.exit_code) == ("does-not-fit", 4)
     assert list(ground.client.jobs()) == []
     assert (ground.natives("PENDING", "RUNNING"), ground.ran()) == ([], [])
-    assert json.dumps(list((ground.folder / "jobs").iterdir())) == "[]"
+    assert [place.name for place in (ground.folder / "jobs").iterdir()] == [".clusters.json"]
