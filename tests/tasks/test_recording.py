@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -24,13 +24,16 @@ class Disk:
         self.free = threading.Event()
         self.free.set()
         self.is_full = False
+        self.written: list[list[tuple[int, int]]] = []
+        """Batches and entries of each who had something written, for each transaction."""
         real = Journal._write
 
-        def write(journal: Journal, connection: Any, items: Iterable[Any]) -> None:
+        def write(journal: Journal, cursor: Any, items: list[Any]) -> None:
             self.free.wait(60)
             if self.is_full:
                 raise OSError("no space left on device")
-            real(journal, connection, list(items))
+            real(journal, cursor, items)
+            self.written.append([(len(item.batches), len(item.entries)) for item in items])
 
         monkeypatch.setattr(Journal, "_write", write)
         self.database = database
@@ -63,6 +66,36 @@ def test_who_submits_the_same_again_is_answered_when_it_is_on_disk(disk: Disk) -
         assert not done
         disk.free.set()
         assert await first == await second
+        await server.close()
+        await service.close()
+
+    run(scenario)
+
+
+@pytest.mark.parametrize(("patience", "written"), [(60.0, [[(1, 0), (0, 1)]]), (0.01, [[(1, 0)], [(0, 1)]])])
+def test_a_short_task_is_written_with_its_end_unless_that_takes_too_long(
+    disk: Disk, monkeypatch: pytest.MonkeyPatch, patience: float, written: list[list[tuple[int, int]]]
+) -> None:
+    monkeypatch.setattr("jobman.tasks.serving._TOGETHER", patience)
+
+    async def scenario() -> None:
+        service = Service(disk.database, TABLE)
+        await service.start()
+        server = Server(service.handle)
+        port = await server.listen(("127.0.0.1", 0))
+        client, agent = Somebody(port), Somebody(port)
+        pulling = asyncio.create_task(agent.pull("x", wait=30.0))
+        await until(lambda: service.broker.leases.agents)
+        # What is told of its coming would be written in between.
+        service.broker.diary.news()
+        disk.written.clear()
+        submitting = asyncio.create_task(client.submit(b"3", estimates=[0.001]))
+        (work,) = await pulling
+        if patience < 1:
+            await submitting
+        await agent.execute("x", work)
+        await submitting
+        assert disk.written == written
         await server.close()
         await service.close()
 

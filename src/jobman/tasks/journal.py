@@ -88,13 +88,23 @@ class Journal:
         forgotten: Iterable[int] = (),
         happenings: Iterable[Happening] = (),
         slices: Iterable[Slice] = (),
+        is_urgent: bool = True,
     ) -> None:
-        """Write these with the next transaction; `forgotten` are batches that go with all of theirs."""
+        """Write these with the next transaction; `forgotten` are batches that go with all of theirs.
+
+        Whoever is in no hurry waits for the next who is, and sees to it that `hurry` is called in the end.
+        """
         with self._changed:
             if self._closed:
                 raise RuntimeError("the journal is closed")
             item = _Item(done, list(batches), list(entries), list(forgotten), list(happenings), list(slices))
             self._waiting.append(item)
+            if is_urgent:
+                self._changed.notify()
+
+    def hurry(self) -> None:
+        """Whatever waits has waited long enough."""
+        with self._changed:
             self._changed.notify()
 
     @property

@@ -65,10 +65,19 @@ class Recorder:
 
     # -- writing -----------------------------------------------------------------------------------
 
-    async def write(self, *, batches: Iterable[StoredBatch] = (), entries: Iterable[Entry] = ()) -> None:
-        """On disk when this returns, and told to those who wait for it; raises Unwritten."""
+    async def write(
+        self,
+        *,
+        batches: Iterable[StoredBatch] = (),
+        entries: Iterable[Entry] = (),
+        patience: float = 0.0,
+    ) -> None:
+        """On disk when this returns, and told to those who wait for it; raises Unwritten.
+
+        With patience, seconds in which something else may come that is written together with it.
+        """
         # Who asked may be gone before; what was decided is written and told all the same.
-        await asyncio.shield(self.begin(list(batches), list(entries)))
+        await asyncio.shield(self.begin(list(batches), list(entries), patience))
 
     async def written(self, batch: int) -> None:
         """Wait until a batch that somebody else submitted is on disk; raises Unwritten."""
@@ -79,7 +88,9 @@ class Recorder:
         """Nobody waits for these: they are written with whatever comes next."""
         self._later += entries
 
-    def begin(self, batches: list[StoredBatch], entries: list[Entry]) -> asyncio.Future[None]:
+    def begin(
+        self, batches: list[StoredBatch], entries: list[Entry], patience: float = 0.0
+    ) -> asyncio.Future[None]:
         """Hand over to the journal at once, so that it has everything in the order of the decisions."""
         loop = asyncio.get_running_loop()
         if not batches:
@@ -97,7 +108,9 @@ class Recorder:
         def done(error: Exception | None) -> None:
             loop.call_soon_threadsafe(self._settle, written, batches, entries, error)
 
-        self.journal.write(done, batches=batches, entries=entries, happenings=news)
+        if patience:
+            loop.call_later(patience, self.journal.hurry)
+        self.journal.write(done, batches=batches, entries=entries, happenings=news, is_urgent=not patience)
         return written
 
     def _settle(
