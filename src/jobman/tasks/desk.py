@@ -55,7 +55,7 @@ class _Line(Reading):
             self._parser.feed_data(data)
         except OSError:
             return False
-        except (httptools.HttpParserError, ValueError) as error:
+        except (httptools.HttpParserError, httptools.HttpParserUpgrade, ValueError) as error:
             self.tell(Answer(400, f"{error}\n".encode(), TEXT), keep=False)
             return False
         return bool(data)
