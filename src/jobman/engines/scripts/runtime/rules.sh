@@ -51,6 +51,8 @@ rest_for() {
     [[ $1 != *.* ]] || nap "0.${1#*.}"
     while ((whole-- > 0)) && [[ ! $STOP ]]; do nap 1; done
     while [[ -e $J/held && ! $STOP ]]; do nap 1; done
+    # Those it served may be over, and the signal that says so still on its way.
+    ! is_served || STOP=${STOP:-served}
 }
 
 # Its own failures before its node was lost count as well.
