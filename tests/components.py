@@ -12,7 +12,7 @@ import pytest
 from lab.components import Component, State, discover, state
 
 PROPERTY = "component"
-_LATE_AT_TIMES = frozenset(("kubernetes",))
+_LATE_AT_TIMES = frozenset(("kubernetes", "slurm", "flux", "podman"))
 """Many processes on one busy machine: a test on them has a second try, which the report counts."""
 _LAST = 25
 """Lines of what went wrong at the first try."""
