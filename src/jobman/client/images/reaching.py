@@ -5,8 +5,6 @@ from __future__ import annotations
 import socket
 import ssl
 
-import httpx
-
 from jobman.client.images.errors import Unreachable
 from jobman.engines.kubernetes.reaching import (
     EXPIRED,
@@ -16,6 +14,7 @@ from jobman.engines.kubernetes.reaching import (
     causes,
     without_password,
 )
+from jobman.lean_httpx import httpx
 from jobman.settings.registries import Registry
 
 _RUNNING = "is it running, and its address right?"

@@ -8,8 +8,6 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 from urllib.parse import SplitResult, urljoin, urlsplit
 
-import httpx
-
 from jobman.client.images.errors import Unreachable
 from jobman.client.images.reaching import unreachable
 from jobman.client.images.times import pause
@@ -17,6 +15,7 @@ from jobman.client.images.trust import trust
 from jobman.engines.kubernetes.proxies import proxy_for
 from jobman.engines.kubernetes.reaching import is_distrust
 from jobman.engines.kubernetes.trials import Trials
+from jobman.lean_httpx import httpx
 from jobman.settings.registries import Registry
 from jobman.version import __version__
 

@@ -10,8 +10,6 @@ from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing
 from urllib.parse import urlencode
 
-import httpx
-
 from jobman.engines.kubernetes.access import Access
 from jobman.engines.kubernetes.credentials import Credentials
 from jobman.engines.kubernetes.errors import (
@@ -28,6 +26,7 @@ from jobman.engines.kubernetes.tls import tls_context
 from jobman.engines.kubernetes.trials import Trials
 from jobman.engines.kubernetes.upgrading import Upgraded
 from jobman.engines.kubernetes.wire import Wire
+from jobman.lean_httpx import httpx
 from jobman.version import __version__
 
 CONNECT_SECONDS = 10.0

@@ -6,10 +6,9 @@ import socket
 import ssl
 from collections.abc import Iterator
 
-import httpx
-
 from jobman.engines.kubernetes.access import Access
 from jobman.engines.kubernetes.errors import Unreachable
+from jobman.lean_httpx import httpx
 
 # What OpenSSL says of certificates.
 UNTRUSTED = (18, 19, 20, 21)

@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping
 
 import anyio
 import httpcore
-import httpx
 
 from jobman.engines.kubernetes.errors import KubernetesError
+from jobman.lean_httpx import httpx
 
 _AT_ONCE = 64 * 1024
 _BROKEN = (

@@ -14,7 +14,8 @@ from contextlib import suppress
 from typing import cast
 
 import httptools
-import httpx
+
+from jobman.lean_httpx import httpx
 
 IDLE_SECONDS = 60.0
 """For so long a connection is kept for the next request."""
