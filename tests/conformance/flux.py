@@ -51,7 +51,7 @@ class FluxEngine(Scripted):
     """Flux in the folder of one scenario."""
 
     name = "flux"
-    beat = 1.5
+    beat = 2.5
 
     def __init__(self, site: FluxSite, folder: Path) -> None:
         super().__init__(site, folder, _SITE.format("main"))
