@@ -15,10 +15,11 @@ import pytest
 
 from jobman.client import Client, Refused, Unreachable
 from jobman.control.answers import Submission
+from jobman.control.background import idle_seconds
 from jobman.control.embedded import read_running
 from jobman.control.listening import Unsafe, check_safety, host_and_port, tcp_sockets
 from jobman.control.places import Places
-from jobman.control.serving import ServeOptions, idle_seconds, serve
+from jobman.control.serving import ServeOptions, serve
 from tests.control.api.world import DOCUMENT, until
 
 pytestmark = pytest.mark.slow
@@ -28,7 +29,8 @@ SERVER = """
 import sys
 from pathlib import Path
 from jobman.control.places import Places
-from jobman.control.serving import ServeOptions, idle_seconds, serve
+from jobman.control.background import idle_seconds
+from jobman.control.serving import ServeOptions, serve
 from tests.control.api.scripted_service import build
 cert = Path(sys.argv[3]) if len(sys.argv) > 3 else None
 key = cert and cert.with_suffix(".key")

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from jobman.control.serving import IDLE_SECONDS
+from jobman.control.background import IDLE_SECONDS
 from jobman.control.states import LEGAL
 from jobman.control.store.schema import metadata
 from jobman.control.working import MOST_AT_ONCE

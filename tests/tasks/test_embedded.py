@@ -17,7 +17,7 @@ import pytest
 
 from jobman.control.embedded import is_alive, read_running
 from jobman.tasks import Grid, TaskFailed
-from jobman.tasks.embedded import idle_seconds, places_of_tasks, types_of
+from jobman.tasks.embedded import places_of_tasks, types_of
 from jobman.tasks.local_types import LocalType
 
 PROGRAM = """
@@ -241,10 +241,3 @@ def test_an_executor_that_is_shut_down_ends_what_waits(state: Path, tmp_path: Pa
         executor.shutdown(cancel_futures=True)
         assert all(future.cancelled() for future in futures)
         wait_until(lambda: grid.ask("GET", "/healthz")["open"] == 0)
-
-
-@pytest.mark.parametrize(
-    ("text", "seconds"), [("", 900.0), ("90", 90.0), ("2m", 120.0), ("never", None), ("soon", 900.0)]
-)
-def test_how_long_to_live_without_work(text: str, seconds: float | None) -> None:
-    assert idle_seconds(text) == seconds

@@ -6,14 +6,14 @@ background; `serve` is a shared one, on TCP and in the foreground. Heavy imports
 
 from __future__ import annotations
 
-import contextlib
 import os
 import sys
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from jobman.control.embedded import READY, READY_FD, Running, read_running, take_pid_file, write_running
+from jobman.control.background import detach, idle_seconds, say_ready
+from jobman.control.embedded import Running, read_running, take_pid_file, write_running
 from jobman.control.places import Places, find_places
 from jobman.garbage import collector_paused
 
@@ -21,10 +21,8 @@ if TYPE_CHECKING:
     from jobman.control.director import Director
     from jobman.control.leading import LeaseOptions
 
-IDLE_SECONDS = 15 * 60.0
 _TAKE_OVER_SECONDS = 30.0
 _USAGE, _UNREACHABLE = 2, 5
-_UNITS = {"s": 1, "m": 60, "h": 3600}
 
 
 class ServeOptions(NamedTuple):
@@ -88,7 +86,7 @@ def serve(options: ServeOptions, build: Build = build_usual) -> int:
 
 def run_embedded(places: Places, build: Build = build_usual) -> int:
     """Run a user's own service in the background until it is stopped or has nothing to do."""
-    if not _detach():
+    if not detach():
         return 0
     with collector_paused():
         options = ServeOptions(places, idle=idle_seconds(os.environ.get("JOBMAN_IDLE")))
@@ -122,34 +120,7 @@ def _announce(options: ServeOptions, descriptor: int, listen: str) -> None:
     path = str(options.places.socket) if options.listen is None else ""
     write_running(descriptor, Running(pid=os.getpid(), socket=path, listen=listen))
     if options.listen is None:
-        with contextlib.suppress(OSError):
-            os.write(READY_FD, READY)
-            os.close(READY_FD)
-
-
-def _detach() -> bool:
-    """Leave the command that started this; false in the process that is left behind."""
-    if os.fork():
-        return False
-    os.setsid()
-    os.chdir("/")
-    # Whatever else the caller had open, such as a pipe that somebody reads to its end, is none of ours.
-    os.closerange(READY_FD + 1, os.sysconf("SC_OPEN_MAX"))
-    return True
-
-
-def idle_seconds(text: str | None) -> float | None:
-    """How long to live without work: seconds, or 90s, 15m, 2h; `never` for ever."""
-    if not text:
-        return IDLE_SECONDS
-    if text == "never":
-        return None
-    try:
-        unit = _UNITS.get(text[-1])
-        return float(text) if unit is None else float(text[:-1]) * unit
-    except ValueError:
-        print(f"JOBMAN_IDLE={text} is not a time; 15m is taken.", file=sys.stderr)
-        return IDLE_SECONDS
+        say_ready()
 
 
 def _complain(message: str, advice: str, code: int) -> int:

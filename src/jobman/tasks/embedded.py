@@ -6,28 +6,18 @@ nothing was to be done for a while. What it has accepted is on disk: the next on
 
 from __future__ import annotations
 
-import contextlib
 import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from jobman.control.embedded import (
-    READY,
-    READY_FD,
-    Running,
-    Unreachable,
-    ensure_service,
-    take_pid_file,
-    write_running,
-)
+from jobman.control.background import detach, idle_seconds, say_ready
+from jobman.control.embedded import Running, Unreachable, ensure_service, take_pid_file, write_running
 from jobman.control.log_file import keep_small
 from jobman.control.places import Places, find_places
 from jobman.tasks.local_types import LocalTypes
 
 BROKER = ("-m", "jobman.tasks.embedded")
-_IDLE = 15 * 60.0
-_UNITS = {"s": 1, "m": 60, "h": 3600}
 _TAKE_OVER = 30.0
 __all__ = ["Unreachable", "ensure_broker", "functions_of", "places_of_tasks", "types_of"]
 
@@ -62,7 +52,7 @@ def main(arguments: Sequence[str]) -> int:
         return 2
     given = dict(zip(arguments[1::2], arguments[2::2], strict=True))
     places = Places(Path(given["--state"]), Path(given["--socket"]))
-    if not _detach():
+    if not detach():
         return 0
     descriptor = take_pid_file(places, _TAKE_OVER)
     if descriptor is None:
@@ -85,40 +75,16 @@ def _run(places: Places, descriptor: int) -> None:
 
     def ready(_: int) -> None:
         write_running(descriptor, Running(pid=os.getpid(), socket=str(places.socket)))
-        with contextlib.suppress(OSError):
-            os.write(READY_FD, READY)
-            os.close(READY_FD)
+        say_ready()
 
     options = BrokerOptions(
         listen=str(places.socket),
         store=f"sqlite:///{places.state}/tasks.sqlite",
         types=places.state / "types.json",
-        idle=idle_seconds(os.environ.get("JOBMAN_IDLE", "")),
+        idle=idle_seconds(os.environ.get("JOBMAN_IDLE")),
     )
     run_broker(options, ready)
     places.socket.unlink(missing_ok=True)
-
-
-def idle_seconds(text: str) -> float | None:
-    """How long to live without work: seconds, or 90s, 15m, 2h; `never` for ever."""
-    if text == "never":
-        return None
-    try:
-        return float(text[:-1]) * _UNITS[text[-1]] if text[-1:] in _UNITS else float(text or _IDLE)
-    except ValueError:
-        print(f"JOBMAN_IDLE={text} is not a time; 15m is taken", file=sys.stderr)
-        return _IDLE
-
-
-def _detach() -> bool:
-    """Leave the program that started this; false in the process that is left behind."""
-    if os.fork():
-        return False
-    os.setsid()
-    os.chdir("/")
-    # Whatever else the caller had open, such as a pipe that somebody reads to its end, is none of ours.
-    os.closerange(READY_FD + 1, os.sysconf("SC_OPEN_MAX"))
-    return True
 
 
 if __name__ == "__main__":
