@@ -41,8 +41,9 @@ demo: $(VENV) ## run the showcase on this machine, with a service of its own (DE
 	    $(abspath $(BIN))/jobman run showcase.yaml || code=$$?; \
 	    $(abspath $(BIN))/jobman service stop --force 2>/dev/null; exit $$code
 
-test: lint ## lint, then every test; ends with what ran on real components
-	lab/up
+# The components come up while the code is looked at, which takes one core a minute.
+test: $(VENV) ## lint, then every test; ends with what ran on real components
+	@lab/up & lab=$$!; code=0; $(MAKE) --no-print-directory lint || code=$$?; wait $$lab || code=$$?; exit $$code
 	$(PYTEST)
 
 test-fast: $(VENV) ## the tests that are quick and need nothing but Python
