@@ -60,7 +60,7 @@ class Batch:
         volume: int = 0,
         since: float = 0.0,
     ) -> None:
-        count = len(estimates) if isinstance(estimates, Sequence) else size or 0
+        count = size or 0 if isinstance(estimates, float | int) else len(estimates)
         self.id = id_
         self.image = image
         self.tenant = tenant
