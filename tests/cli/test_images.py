@@ -244,7 +244,8 @@ def test_a_registry_out_of_order_ends_with_5(jobman, write):
 
 
 def test_without_its_http_library_it_is_told_how_to_get_it(jobman, site, monkeypatch):
-    for name in [name for name in sys.modules if name.startswith("jobman.client.images")]:
+    users = ("jobman.client.images", "jobman.lean_httpx")
+    for name in [name for name in sys.modules if name.startswith(users)]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "httpx", None)
     answer = jobman("-s", "s.yaml", "images")
