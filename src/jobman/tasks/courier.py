@@ -137,8 +137,11 @@ class Courier:
 
     def cancel(self, batch: int, indexes: Sequence[int] | None = None) -> Future[Answer]:
         """End what waits and what runs of a batch: all of it, or these."""
+        return self.do(self._cancel(batch, indexes))
+
+    async def _cancel(self, batch: int, indexes: Sequence[int] | None) -> Answer:
         body = msgspec.msgpack.encode(None if indexes is None else list(indexes))
-        return self.do(self.answer("POST", f"/v1/tasks/{batch}/cancel", body))
+        return await self.answer("POST", f"/v1/tasks/{batch}/cancel", body)
 
     def fetched(self, batch: int) -> None:
         """All results of a batch are here: the broker may forget it."""
@@ -204,7 +207,7 @@ class Courier:
     async def _end(self, batch: int, indexes: Sequence[int]) -> None:
         # Not in line with submissions: those may wait for the very room that this makes.
         with suppress(GridError):
-            await self.answer("POST", f"/v1/tasks/{batch}/cancel", msgspec.msgpack.encode(indexes))
+            await self._cancel(batch, indexes)
 
     def _forget_fetched(self, batch: int) -> None:
         self.forget(batch)
@@ -224,11 +227,9 @@ class Courier:
         return _keep(self._tasks, self._loop.create_task(work))
 
     async def _tell_one(self, batch: int) -> None:
-        try:
+        with suppress(GridError):  # then it expires
             async with self._room:
                 await self.answer("POST", f"/v1/tasks/{batch}/fetched", b"\xc0")
-        except GridError:
-            return  # then it expires
 
     # -- results -----------------------------------------------------------------------------------
 

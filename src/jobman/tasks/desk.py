@@ -36,6 +36,8 @@ class _Line(Reading):
         self._socket = connection
         self._parser = httptools.HttpRequestParser(self)
         self.fd = connection.fileno()
+        self.is_handed = False
+        """Whether it is the main thread's."""
         self.asked: deque[tuple[Request | None, bool]] = deque()
         """Requests, None for one that is too large, and whether the connection is kept after it."""
 
@@ -127,16 +129,15 @@ class Desk:
 
     def _serve(self, line: _Line) -> bool:
         """Do what was asked, in its order; false where it was the last of this connection."""
-        while line.asked:
+        while self._take(line):
+            if not line.asked:
+                return True
             request, keep = line.asked.popleft()
-            if request is not None and self._clerk.is_work(request):
-                answer = self._clerk.work(request, line)
-            else:
-                answer = self._plain(request)
-            line.tell(answer, keep=keep)
+            assert request is not None  # work is never too large
+            line.tell(self._clerk.work(request, line), keep=keep)
             if not keep:
                 return False
-        return True
+        return False
 
     def _plain(self, request: Request | None) -> Answer:
         if request is None:
@@ -148,7 +149,6 @@ class Desk:
 
     def _answer(self, listener: socket.socket) -> None:
         lines: dict[int, _Line] = {}
-        handed: set[int] = set()
         polling = select.epoll()
         polling.register(listener, select.EPOLLIN)
         while True:
@@ -158,11 +158,10 @@ class Desk:
                     with suppress(OSError):  # it has hung up, or there are too many: the next may be luckier
                         line = _Line(listener.accept()[0])
                         lines[line.fd] = line
-                        handed.discard(line.fd)
                         polling.register(line.fd, select.EPOLLIN)
                     continue
                 line = lines[fd]
-                if fd in handed:
+                if line.is_handed:
                     with suppress(OSError):  # the main thread has closed it by now
                         polling.unregister(fd)
                     self._clerk.gone(line)
@@ -171,7 +170,7 @@ class Desk:
                     line.close()
                 elif line.asked:
                     polling.modify(fd, select.EPOLLRDHUP)
-                    handed.add(fd)
+                    line.is_handed = True
                     self._handed.append(line)
                     os.eventfd_write(self._bell, 1)
 
