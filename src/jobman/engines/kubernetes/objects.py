@@ -189,6 +189,8 @@ class PodSpec(Object, kw_only=True):
 class PodStatus(Object, kw_only=True):
     phase: str = ""
     """Pending, Running, Succeeded, Failed or Unknown."""
+    observed_generation: int = 0
+    """Of the pod as its node knew it when it wrote this; nothing before Kubernetes 1.34."""
     reason: str = ""
     message: str = ""
     pod_ip: str = msgspec.field(default="", name="podIP")

@@ -33,9 +33,15 @@ def a_pod(
     code: int | None = None,
     ended: int = 0,
     deleted: int | None = None,
+    done: int | None = None,
+    known: bool | None = None,
     taken_by: str = "",
 ) -> Pod:
-    """A pod that waits, runs since `started` or ended with `code`; `deleted` is when that was asked for."""
+    """A pod that waits, runs since `started` or ended with `code`.
+
+    `deleted` is when that was asked for, and `done` when its node was done with it. `known` is whether its
+    node knew that it is deleted when it told last how it is: clusters before 1.34 do not tell.
+    """
     state = ContainerState()
     phase = "Pending"
     if started is not None:
@@ -45,12 +51,23 @@ def a_pod(
         over = Terminated(exit_code=code, started_at=began, finished_at=at(ended))
         phase, state = "Failed" if code else "Succeeded", ContainerState(terminated=over)
     conditions = [Condition(type="DisruptionTarget", status="True", reason=taken_by)] if taken_by else []
-    grace = None if deleted is None else GRACE
-    due = None if deleted is None else at(deleted + GRACE)
+    grace = None if deleted is None else GRACE if done is None else 0
+    due = None if deleted is None else at(deleted + GRACE) if done is None else at(done)
+    generation = 1 if deleted is None else 2
+    observed = 0 if known is None else 2 if known else 1
     return Pod(
-        metadata=Meta(name="p", uid="u", deletion_timestamp=due, deletion_grace_period_seconds=grace),
+        metadata=Meta(
+            name="p",
+            uid="u",
+            generation=generation,
+            deletion_timestamp=due,
+            deletion_grace_period_seconds=grace,
+        ),
         spec=PodSpec(node_name="" if gated else node, scheduling_gates=[Gate(name="g")] if gated else []),
         status=PodStatus(
-            phase=phase, container_statuses=[ContainerStatus(name="main", state=state)], conditions=conditions
+            phase=phase,
+            observed_generation=observed,
+            container_statuses=[ContainerStatus(name="main", state=state)],
+            conditions=conditions,
         ),
     )

@@ -107,6 +107,26 @@ def test_a_pod_that_succeeded_and_was_deleted_long_after_has_succeeded() -> None
     assert (next_step(scene), verdict(scene).reason) == (Step.CONCLUDE, "")
 
 
+@pytest.mark.parametrize(("code", "known"), [(0, True), (3, True), (143, True), (137, None), (143, None)])
+def test_a_deleted_pod_is_taken_away_though_its_node_was_done_with_it_long_after(
+    code: int, known: bool | None
+) -> None:
+    pod = a_pod(started=0, code=code, ended=12, deleted=10, done=15, known=known)
+    assert verdict(decided(a_scene(pod))).reason == "preempted"
+
+
+@pytest.mark.parametrize(
+    ("code", "known", "reason"),
+    [(0, False, ""), (137, False, "signal"), (3, False, "exit"), (3, None, "exit")],
+)
+def test_a_pod_that_was_deleted_after_its_end_ended_by_itself(
+    code: int, known: bool | None, reason: str
+) -> None:
+    # Who deletes what is over gives no grace.
+    pod = a_pod(started=0, code=code, ended=12, deleted=14, done=14, known=known)
+    assert verdict(decided(a_scene(pod))).reason == reason
+
+
 @pytest.mark.parametrize("said", ["Unknown", "ContainerStatusUnknown"])
 def test_what_a_node_that_restarted_says_of_its_containers_is_no_failure_of_theirs(said: str) -> None:
     pod = a_pod(started=0, code=255, ended=12)
@@ -166,6 +186,7 @@ class Copy:
         self.by_itself = False
         """Whether nobody had deleted it when it ended."""
         self.deleted: int | None = None
+        self.done: int | None = None
 
     @property
     def runs(self) -> bool:
@@ -175,7 +196,7 @@ class Copy:
     def succeeded_by_itself(self) -> bool:
         return self.code == 0 and self.by_itself
 
-    def shown(self) -> Pod:
+    def shown(self, *, tells_generations: bool) -> Pod:
         pod = a_pod(
             gated=self.is_gated,
             node="n1" if self.is_bound else "",
@@ -183,6 +204,8 @@ class Copy:
             code=self.code,
             ended=self.ended,
             deleted=self.deleted,
+            done=self.done,
+            known=self.code is not None and not self.by_itself if tells_generations else None,
         )
         pod.metadata.uid = str(self.life)
         return pod
@@ -191,8 +214,9 @@ class Copy:
 class World:
     """A cluster, somebody who looks at it late, and what is done next each time."""
 
-    def __init__(self, copies: int) -> None:
+    def __init__(self, copies: int, *, tells_generations: bool) -> None:
         self.copies = copies
+        self.tells_generations = tells_generations
         self.time = 0
         self.there: dict[int, Copy] = {}
         self.created: set[int] = set()
@@ -239,6 +263,12 @@ class World:
         self.succeed(copy)
         self.see(copy)
 
+    def clear(self, copy: int) -> None:
+        """Its node is done with what was deleted; what is written of it then tells less of when that was."""
+        pod = self.there.get(copy)
+        if pod and pod.deleted is not None and pod.code is not None and self.tells_generations:
+            pod.done = self.time
+
     def vanish(self, copy: int) -> None:
         """Somebody takes it away with force, with all that should keep it."""
         if self.there.pop(copy, None):
@@ -262,11 +292,14 @@ class World:
     def see(self, copy: int) -> None:
         seen = dict(self.scene.pods)
         if copy in self.there:
-            seen[copy] = self.there[copy].shown()
+            seen[copy] = self._shown(self.there[copy])
         elif seen.pop(copy, None) is not None:
             self.created.discard(copy)
         self.scene = self.scene._replace(pods=seen)
         self.scene = self.scene._replace(released=course.is_released(self.scene))
+
+    def _shown(self, pod: Copy) -> Pod:
+        return pod.shown(tells_generations=self.tells_generations)
 
     def stop(self, copy: int) -> None:
         del copy
@@ -280,7 +313,7 @@ class World:
             return  # Nothing would tell it that there was more.
         asked = self.scene.stop if self.scene.stop == Stop("") else None
         self.created = set()
-        seen = {each: pod.shown() for each, pod in self.there.items()}
+        seen = {each: self._shown(pod) for each, pod in self.there.items()}
         self.scene = Scene(self.copies, seen, asked, bool(self.has_begun), self.scene.lost)
         self.scene = self.scene._replace(released=course.is_released(self.scene))
 
@@ -345,7 +378,7 @@ class World:
 
 
 EVENTS = [
-    *("bind", "start", "succeed", "fail", "delete", "obey", "vanish", "lose", "back"),
+    *("bind", "start", "succeed", "fail", "delete", "obey", "clear", "vanish", "lose", "back"),
     *("see", "see", "see", "advance", "advance", "advance", "tick", "stop", "restart"),
 ]
 BEGINNING = ["advance", "see", "advance", "bind", "see", "start", "see"]
@@ -353,16 +386,16 @@ BEGINNING = ["advance", "see", "advance", "bind", "see", "start", "see"]
 histories = some.lists(some.tuples(some.sampled_from(EVENTS), some.integers(0, 2)), max_size=40)
 
 
-def begun(copies: int, turns: int) -> World:
+def begun(copies: int, turns: int, tells_generations: bool) -> World:
     """A world in which all went well for so many turns."""
-    world = World(copies)
+    world = World(copies, tells_generations=tells_generations)
     for event in BEGINNING[:turns]:
         for copy in range(1 if event == "advance" else copies):
             getattr(world, event)(copy)
     return world
 
 
-worlds = some.builds(begun, some.integers(1, 3), some.integers(0, len(BEGINNING)))
+worlds = some.builds(begun, some.integers(1, 3), some.integers(0, len(BEGINNING)), some.booleans())
 
 
 @given(world=worlds, history=histories)

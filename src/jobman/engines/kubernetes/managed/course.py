@@ -21,6 +21,8 @@ from jobman.engines.kubernetes.endings import Ending
 from jobman.engines.kubernetes.objects import Event, Pod
 
 _TERMINATED = 143
+_STOPPING = (9, 15)
+"""The signals by which a node ends what was deleted."""
 _IN_VAIN = frozenset(
     (
         "ErrImagePull",
@@ -144,20 +146,19 @@ def ending_of(scene: Scene, copy: int, events: Sequence[Event] = ()) -> Ending:
 
 def was_taken_away(pod: Pod) -> bool:
     """Whether its deletion was asked for before it ended: its end is not its own."""
-    asked = deletion_asked_at(pod)
-    if asked is None:
-        return False
-    ended = endings.ended_at(pod)
-    # Times have whole seconds.
-    return ended is None or ended >= asked - timedelta(seconds=1)
-
-
-def deletion_asked_at(pod: Pod) -> datetime | None:
-    """When its deletion was asked for: the time that is written is when its grace is over."""
     due = pod.metadata.deletion_timestamp
     if due is None:
-        return None
-    return due - timedelta(seconds=pod.metadata.deletion_grace_period_seconds or 0)
+        return False
+    if pod.status.observed_generation:
+        # Who asked for its deletion made a new generation of it: its node knew of that when it ended, or not.
+        return pod.status.observed_generation >= pod.metadata.generation
+    ended = endings.ended_at(pod)
+    grace = pod.metadata.deletion_grace_period_seconds or 0
+    if ended is None or (not grace and endings.ending(pod).signal in _STOPPING):
+        # Without a grace the time is not when that was asked for, but when its node was done with it.
+        return True
+    # Times have whole seconds.
+    return ended >= due - timedelta(seconds=grace + 1)
 
 
 def verdict(scene: Scene, events: Sequence[Event] = ()) -> Ending:
