@@ -197,9 +197,18 @@ def test_single_tasks_are_cancelled_and_the_others_go_on(jobman, held, indexes, 
 def test_as_data_it_says_which_tasks_were_cancelled(jobman, held):
     batch, words, _ = held
     some = jobman("task", "cancel", f"{batch}/4", f"{batch}/1-2", "-o", "json", *words).data
-    assert some == {"batch": batch, "indexes": [1, 2, 4], "state": "cancelled"}
+    assert some == {"batch": batch, "indexes": [1, 2, 4], "state": "cancelled", "cancelled": 3}
     whole = jobman("task", "cancel", f"{batch}/4", batch, "-o", "json", *words).data
-    assert whole == {"batch": batch, "state": "cancelled"}
+    assert whole == {"batch": batch, "state": "cancelled", "cancelled": 7}
+
+
+def test_of_tasks_of_which_some_have_ended_it_is_said_how_many(jobman, held):
+    batch, words, _ = held
+    jobman("task", "cancel", f"{batch}/1-2", *words)
+    assert jobman("task", "cancel", f"{batch}/0-4", *words).out == (
+        f"{batch}/0-4  3 cancelled, 2 had ended before\n"
+    )
+    assert jobman("task", "cancel", f"{batch}/1-2", *words).out == f"{batch}/1-2  has ended before\n"
 
 
 def test_a_name_that_looks_like_a_task_is_a_name(jobman, held):
@@ -220,7 +229,8 @@ def test_a_task_is_named_by_the_name_of_its_batch_where_only_one_has_it(jobman, 
 def test_of_what_has_ended_before_it_is_said_so(jobman, submitted):
     batch = submitted("1\n")
     assert jobman("task", "cancel", batch) == (0, f"{batch}  has ended before\n", "")
-    assert jobman("task", "cancel", batch, "-o", "json").data == {"batch": int(batch), "state": "ended"}
+    as_data = jobman("task", "cancel", batch, "-o", "json").data
+    assert as_data == {"batch": int(batch), "state": "ended", "cancelled": 0}
 
 
 def test_what_is_cancelled_is_named(jobman, site):

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from jobman.control.store.database import Database, open_database
 from jobman.tasks.journal import Journal
+from jobman.tasks.model import Acceptance, Ends, Submission, Work
 from jobman.tasks.serving import Service
 from jobman.tasks.wire import Server
 from tests.tasks.test_serving import TABLE, Somebody, run
@@ -72,32 +75,126 @@ def test_who_submits_the_same_again_is_answered_when_it_is_on_disk(disk: Disk) -
     run(scenario)
 
 
-@pytest.mark.parametrize(("patience", "written"), [(60.0, [[(1, 0), (0, 1)]]), (0.01, [[(1, 0)], [(0, 1)]])])
+class Idle:
+    """A service with an agent that waits for work."""
+
+    def __init__(self, service: Service, port: int) -> None:
+        self.service = service
+        self.port = port
+        self.client, self.agent = Somebody(port), Somebody(port)
+
+    async def submitted(self, query: str = "") -> tuple[asyncio.Task[Acceptance], Work]:
+        """A short task whose acceptance may wait, and the same as its agent has it."""
+        pulling = asyncio.create_task(self.agent.pull("x", wait=30.0))
+        await until(lambda: self.service._pulls.count)
+        # What is told of an agent's coming would be written in between.
+        self.service.broker.diary.news()
+        asked = Submission(type="square", payloads=[b"3"], estimates=[0.001])
+        submitting = asyncio.create_task(self.client.get("POST", f"/v1/tasks{query}", asked, Acceptance))
+        (work,) = await pulling
+        return submitting, work
+
+
+@asynccontextmanager
+async def idle(disk: Disk) -> AsyncIterator[Idle]:
+    service = Service(disk.database, TABLE)
+    await service.start()
+    server = Server(service.handle)
+    found = Idle(service, await server.listen(("127.0.0.1", 0)))
+    await found.agent.orders("x")
+    disk.written.clear()
+    yield found
+    await server.close()
+    await service.close()
+
+
+TOGETHER, APART = [[(1, 0), (0, 1)]], [[(1, 0)], [(0, 1)]]
+
+
+@pytest.mark.parametrize(("patience", "written"), [(60.0, TOGETHER), (0.01, APART)])
 def test_a_short_task_is_written_with_its_end_unless_that_takes_too_long(
     disk: Disk, monkeypatch: pytest.MonkeyPatch, patience: float, written: list[list[tuple[int, int]]]
 ) -> None:
     monkeypatch.setattr("jobman.tasks.serving._TOGETHER", patience)
 
     async def scenario() -> None:
-        service = Service(disk.database, TABLE)
-        await service.start()
-        server = Server(service.handle)
-        port = await server.listen(("127.0.0.1", 0))
-        client, agent = Somebody(port), Somebody(port)
-        pulling = asyncio.create_task(agent.pull("x", wait=30.0))
-        await until(lambda: service.broker.leases.agents)
-        # What is told of its coming would be written in between.
-        service.broker.diary.news()
-        disk.written.clear()
-        submitting = asyncio.create_task(client.submit(b"3", estimates=[0.001]))
-        (work,) = await pulling
-        if patience < 1:
+        async with idle(disk) as there:
+            submitting, work = await there.submitted()
+            if patience < 1:
+                await submitting
+            await there.agent.execute("x", work)
             await submitting
-        await agent.execute("x", work)
-        await submitting
-        assert disk.written == written
-        await server.close()
-        await service.close()
+            assert disk.written == written
+
+    run(scenario)
+
+
+def test_the_patience_with_one_task_does_not_hurry_the_next(
+    disk: Disk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def scenario() -> None:
+        async with idle(disk) as there:
+            for patience in (0.1, 60.0):
+                monkeypatch.setattr("jobman.tasks.serving._TOGETHER", patience)
+                submitting, work = await there.submitted()
+                if patience > 1:
+                    await asyncio.sleep(0.2)
+                await there.agent.execute("x", work)
+                await submitting
+            assert disk.written[-1:] == TOGETHER
+
+    run(scenario)
+
+
+@pytest.mark.parametrize("others", [False, True])
+def test_who_asks_for_it_is_told_the_end_of_a_short_task_with_its_acceptance_and_others_soon_after(
+    disk: Disk, monkeypatch: pytest.MonkeyPatch, *, others: bool
+) -> None:
+    monkeypatch.setattr("jobman.tasks.serving._TOGETHER", 60.0)
+
+    async def scenario() -> None:
+        async with idle(disk) as there:
+            other = Somebody(there.port)
+            following = asyncio.create_task(other.results(wait=30.0 if others else 0.0))
+            submitting, work = await there.submitted("?ends=1")
+            await there.agent.execute("x", work)
+            accepted = await submitting
+            (ends,) = [msgspec.msgpack.decode(each, type=Ends) for each in accepted.ends]
+            assert (accepted.batch, ends.indexes, ends.results) == (work.batch, [0], [b"9"])
+            assert [batch for batch, _ in (await following).ends] == [work.batch] * others
+            assert [batch for batch, _ in (await other.results()).ends] == [work.batch]
+            assert (await other.results(after=accepted.place)).ends == []
+            assert disk.written == TOGETHER
+
+    run(scenario)
+
+
+def test_who_does_not_ask_for_it_or_comes_too_early_is_told_the_acceptance_alone(
+    disk: Disk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def scenario() -> None:
+        async with idle(disk) as there:
+            for patience, query in ((60.0, ""), (0.01, "?ends=1")):
+                monkeypatch.setattr("jobman.tasks.serving._TOGETHER", patience)
+                submitting, work = await there.submitted(query)
+                if patience < 1:
+                    await submitting
+                await there.agent.execute("x", work)
+                assert (await submitting).ends == []
+                # Nobody was told: whoever follows hears of it at once.
+                assert [batch for batch, _ in (await there.client.results()).ends][-1] == work.batch
+
+    run(scenario)
+
+
+def test_what_was_fetched_is_told_with_the_next_submission(disk: Disk) -> None:
+    async def scenario() -> None:
+        async with idle(disk) as there:
+            submitting, work = await there.submitted()
+            await there.agent.execute("x", work)
+            batch = (await submitting).batch
+            _, work = await there.submitted(f"?fetched={batch},77")
+            assert [each.id for each in there.service.broker.batches.values()] == [work.batch]
 
     run(scenario)
 

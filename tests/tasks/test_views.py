@@ -77,7 +77,12 @@ def test_single_tasks_of_a_batch_are_cancelled(url: str) -> None:
         async with broker(url) as port:
             client = Somebody(port)
             batch = await client.submit(b"1", b"2", b"3")
-            await client.get("POST", f"/v1/tasks/{batch}/cancel", [0, 2], None)  # type: ignore[arg-type]
+            path = f"/v1/tasks/{batch}/cancel"
+            for wrong in ([0, 3], [-1]):
+                # Nothing of what names a task that is not there is done.
+                assert (await client.ask("POST", path, wrong)).status == 404
+            assert await client.get("POST", path, [0, 2], dict[str, int]) == {"cancelled": 2}
+            assert await client.get("POST", path, [0, 2], dict[str, int]) == {"cancelled": 0}
             (work,) = await client.pull("x")
             assert (work.low, work.payloads) == (1, [b"2"])
 

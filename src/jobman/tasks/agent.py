@@ -152,6 +152,8 @@ class Agent:
             if answer is not None and answer.status == 200:
                 tries = 0
                 await self._obey(_orders(answer.body))
+                # The worker has its task before more are asked for.
+                await asyncio.sleep(0)
                 continue
             self._is_known = False
             is_stranger = answer is not None and answer.status == _CONFLICT

@@ -341,6 +341,8 @@ class Broker(Revival):
         """End tasks that wait, and those that agents have, who hear of it."""
         batch = self.own(tenant, batch_id)
         which = range(len(batch)) if indexes is None else indexes
+        for index in (min(which, default=0), max(which, default=0)):
+            self.own(tenant, batch_id, index)
         return [
             *self._stop(batch, which, Status.KILLED, "cancelled"),
             *self._end_running(batch, which, "cancelled"),

@@ -21,7 +21,7 @@ import msgspec
 from jobman.control.embedded import Unreachable
 from jobman.tasks.addresses import Address
 from jobman.tasks.failures import BrokerAway, GridError
-from jobman.tasks.model import Ends, Problem, Submission, Told
+from jobman.tasks.model import Acceptance, Ends, Problem, Submission, Told
 from jobman.tasks.wire import Answer, Broken, Connection
 
 T = TypeVar("T")
@@ -184,17 +184,28 @@ class Courier:
             await self._begin()
             body = msgspec.msgpack.encode(submission)
             async with self._room:
-                answer = await self.answer("POST", "/v1/tasks", body)
-            batch = _decode(answer.body, type=dict[str, int])["batch"]
-            receiver.sent(batch)
-            self._receivers[batch] = receiver
-            self._follow()
-            for ends in self._early.pop(batch, ()):
-                receiver.received(batch, ends)
+                answer = await self.answer("POST", f"/v1/tasks?ends=1{self._along()}", body)
+            self._take(_decode(answer.body, type=Acceptance), receiver)
         finally:
             self._sending -= 1
             if not self._sending:
                 self._early.clear()
+
+    def _take(self, accepted: Acceptance, receiver: Receiver) -> None:
+        """A batch is accepted, and may have ended already."""
+        batch = accepted.batch
+        receiver.sent(batch)
+        early = self._early.pop(batch, [])
+        if accepted.ends:
+            early = [_decode(ends, type=Ends) for ends in accepted.ends]
+            if not self._receivers and self._sending == 1 and not self._is_following:
+                # Nobody here waits for anything that was written before.
+                self._place = accepted.place
+        else:
+            self._receivers[batch] = receiver
+            self._follow()
+        for ends in early:
+            receiver.received(batch, ends)
 
     def forget(self, batch: int) -> None:
         """Nobody wants to hear of a batch any more."""
@@ -244,8 +255,12 @@ class Courier:
         found = _decode((await self.answer("GET", "/healthz")).body, type=dict[str, Any])
         return int(found.get("place", int(found["epoch"]) << _EPOCH_BITS))
 
+    @property
+    def _is_following(self) -> bool:
+        return self._following is not None and not self._following.done()
+
     def _follow(self) -> None:
-        if self._following is None or self._following.done():
+        if not self._is_following:
             self._following = self._loop.create_task(self._read())
 
     async def _read(self) -> None:
@@ -256,18 +271,18 @@ class Courier:
                 receiver.broken(error)
             self._receivers.clear()
 
-    def _question(self) -> str:
-        """For results, which takes along what was fetched: for a single task that saves a request."""
+    def _along(self) -> str:
+        """What was fetched, to be told with another question: for a single task that saves a request."""
         fetched: list[str] = []
         while self._fetched and len(fetched) < _MOST_FETCHED:
             fetched.append(str(self._fetched.popleft()))
-        told = f"&fetched={','.join(fetched)}" if fetched else ""
-        return f"/v1/tasks/results?after={self._place}&wait={_WAIT}{told}"
+        return f"&fetched={','.join(fetched)}" if fetched else ""
 
     async def _hand_over(self) -> None:
         """Tell what comes, for as long as somebody waits for some."""
         while self._receivers or self._sending:
-            answer = await self.answer("GET", self._question())
+            question = f"/v1/tasks/results?after={self._place}&wait={_WAIT}{self._along()}"
+            answer = await self.answer("GET", question)
             told = _decode(answer.body, type=Told)
             for batch, ends in told.ends:
                 if (receiver := self._receivers.get(batch)) is not None:

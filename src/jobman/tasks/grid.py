@@ -256,9 +256,11 @@ class Grid:
         courier, _ = self._courier(tenant)
         return courier.do(courier.place()).result()
 
-    def cancel(self, batch: int, indexes: Sequence[int] | None = None, *, tenant: str | None = None) -> None:
-        """End what waits and what runs of a batch: all of it, or these."""
-        self._courier(tenant)[0].cancel(batch, indexes).result()
+    def cancel(self, batch: int, indexes: Sequence[int] | None = None, *, tenant: str | None = None) -> int:
+        """End what waits and what runs of a batch: all of it, or these; tells how many that were."""
+        some = None if indexes is None else list(indexes)
+        found = self.ask("POST", f"/v1/tasks/{batch}/cancel", some, tenant=tenant)
+        return int(found["cancelled"])
 
     def fetched(self, batch: int, *, tenant: str | None = None) -> None:
         """The results of a batch were read: when all of it has ended it is forgotten."""

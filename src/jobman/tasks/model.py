@@ -44,6 +44,17 @@ class Submission(msgspec.Struct, frozen=True, kw_only=True):
         return len(self.references or self.payloads)
 
 
+class Acceptance(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What is answered to a submission."""
+
+    batch: int
+    size: int
+    ends: list[msgspec.Raw] = []
+    """What became of a task that has ended meanwhile, as `Ends`; for those who ask for it."""
+    place: int = 0
+    """Up to which all is written then."""
+
+
 def of_each(column: float | list[float] | None, index: int) -> float | None:
     """What a column says of one task; one number stands for all."""
     return column[index] if isinstance(column, list) else column

@@ -109,7 +109,9 @@ class Recorder:
             loop.call_soon_threadsafe(self._settle, written, batches, entries, error)
 
         if patience:
-            loop.call_later(patience, self.journal.hurry)
+            # Not when it is written: then another may wait that has patience as well.
+            hurrying = loop.call_later(patience, self.journal.hurry)
+            written.add_done_callback(lambda _: hurrying.cancel())
         self.journal.write(done, batches=batches, entries=entries, happenings=news, is_urgent=not patience)
         return written
 

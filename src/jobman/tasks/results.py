@@ -8,12 +8,15 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 
-from jobman.tasks.entries import Entry
+from jobman.tasks.entries import ENDS, Entry
 
 _MOST_BYTES = 64 * 2**20
 _AT_ONCE = 16 * 2**20
 """Bytes that are told at once, and what the last entry has beyond."""
+_SOON = 0.05
+"""Seconds after which others hear of what one who waited for it was told at once."""
 Read = Callable[[int, int], Iterable[Entry]]
 """So many entries behind a place, from the journal, one after the other."""
 
@@ -29,6 +32,8 @@ class Results:
         self._before = 0
         """The last that is not in memory any more."""
         self._news = asyncio.Event()
+        self._answered: set[int] = set()
+        self._waking: asyncio.TimerHandle | None = None
 
     def start(self, last: int) -> None:
         """What was written before this broker is in the journal alone."""
@@ -51,8 +56,30 @@ class Results:
             gone = self._latest.popleft()
             self._bytes -= len(gone.body)
             self._before = gone.seq
+        if any(entry.kind == ENDS and entry.batch not in self._answered for entry in entries):
+            self._wake()
+        elif self._waking is None:
+            self._waking = asyncio.get_running_loop().call_later(_SOON, self._wake)
+
+    def _wake(self) -> None:
+        if self._waking is not None:
+            self._waking.cancel()
+            self._waking = None
         self._news.set()
         self._news = asyncio.Event()
+
+    @contextmanager
+    def answered(self, batch: int) -> Iterator[Callable[[], list[Entry]]]:
+        """Who submitted a batch is told its end with the acceptance: for that nobody else is woken at once.
+
+        Tells what has been written of its end.
+        """
+        before = self.place
+        self._answered.add(batch)
+        try:
+            yield lambda: [each for each in self._behind(before) if each.batch == batch and each.kind == ENDS]
+        finally:
+            self._answered.discard(batch)
 
     async def after(
         self, place: int, most: int, wait: float, wanted: Callable[[Entry], bool]

@@ -2,12 +2,13 @@
 
 | request | does |
 | --- | --- |
-| `POST /v1/tasks` | submits a batch |
+| `POST /v1/tasks`, `?ends=1` | submits a batch; the answer tells the end of a single task that took no time |
 | `GET /v1/tasks/results?after=PLACE&wait=SECONDS&batch=BATCH` | tells what became of tasks |
 | `GET /v1/tasks/events?after=PLACE&wait=SECONDS` | tells what happened |
 | `GET /v1/tasks/batches`, `GET /v1/tasks/BATCH/INDEX` | tells of batches, and of a single task |
-| `POST /v1/tasks/BATCH/fetched`, `…/results?fetched=BATCH,…` | says that nobody will ask for results again |
-| `POST /v1/tasks/BATCH/cancel` | ends those of a batch that wait and that run: all, or a list of indexes |
+| `POST /v1/tasks/BATCH/fetched` | says that nobody will ask for its results again |
+| `POST /v1/tasks?fetched=BATCH,…`, `GET …/results?fetched=BATCH,…` | the same of many, with what comes next |
+| `POST /v1/tasks/BATCH/cancel` | ends what waits and runs of a batch: all, or these indexes; tells how many |
 | `GET /v1/tasks/stats`, `/types`, `/usage?since=TIME` | what there is, how long it takes, what it cost |
 | `POST /v1/tasks/types`, `/types/remove` | says who executes a type; for operators |
 | `GET /v1/tasks/dead`, `POST /v1/tasks/dead/retry`, `/drop` | dead letters: these, or all |
@@ -37,7 +38,7 @@ from jobman.tasks.journal import Journal
 from jobman.tasks.mapper import Executor, Table, TypeLine, Unmappable
 from jobman.tasks.mappers import Mappers, Question
 from jobman.tasks.metrics import metrics_of
-from jobman.tasks.model import Orders, Problem, Pull, Report, Submission, Work
+from jobman.tasks.model import Acceptance, Orders, Problem, Pull, Report, Submission, Work
 from jobman.tasks.payloads import Payloads
 from jobman.tasks.pulls import Pulls
 from jobman.tasks.quotas import Quota
@@ -164,9 +165,10 @@ class Service:
                 self._tenants.check_operator(request)
                 return await self._acts[act](self, agent, request)
             case ("POST", "v1", "tasks"):
+                self._fetched_before(request)
                 return await self._submit(request)
             case ("GET", "v1", "tasks", what) if what in Views.WHAT:
-                if what == "results" and "fetched=" in request.query:
+                if what == "results":
                     self._fetched_before(request)
                 return await self.views.answer(what, request)
             case ("GET", "v1", "tasks", batch, index) if batch.isdecimal() and index.isdecimal():
@@ -198,21 +200,28 @@ class Service:
 
     # -- tenants -----------------------------------------------------------------------------------
 
-    async def _submit(self, request: Request) -> dict[str, int]:
+    async def _submit(self, request: Request) -> Acceptance:
         asked = _decode(request, Submission)
         tenant = self._tenants.of(request)
         executor = await self._mapped(asked) if asked.mapper else None
         accepted = self.broker.submit(tenant, asked, self._now(), time.time(), executor)
         if accepted.stored is None:
             await self._recorder.written(accepted.id)
-            return {"batch": accepted.id, "size": len(self.broker.own(tenant, accepted.id))}
+            return Acceptance(batch=accepted.id, size=len(self.broker.own(tenant, accepted.id)))
         payloads = [each.encode() for each in asked.references] or asked.payloads
         self._payloads.put(accepted.id, payloads, accepted.stored.volume)
         # It may be given out before it is written: nobody was told yet that it is accepted.
         batch = self.broker.batches[accepted.id]
         self._pulls.feed(batch.image)
-        await self._recorder.write(batches=[accepted.stored], patience=self._patience(batch))
-        return {"batch": accepted.id, "size": asked.size}
+        patience = self._patience(batch)
+        if not patience or "ends=" not in request.query:
+            await self._recorder.write(batches=[accepted.stored], patience=patience)
+            return Acceptance(batch=accepted.id, size=asked.size)
+        results = self._recorder.results
+        with results.answered(batch.id) as ended:
+            await self._recorder.write(batches=[accepted.stored], patience=patience)
+            ends = [msgspec.Raw(entry.body) for entry in ended()]
+        return Acceptance(batch=accepted.id, size=asked.size, ends=ends, place=results.place)
 
     def _patience(self, batch: Batch) -> float:
         """A short task that somebody has in hand already is written with its end: one commit for both."""
@@ -239,11 +248,12 @@ class Service:
 
     def _fetched_before(self, request: Request) -> None:
         """Batches of which somebody says so with its next question; of some this may be said twice."""
+        if "fetched=" not in request.query:
+            return
         tenant = self._tenants.of(request)
         for batch in dict(parse_qsl(request.query)).get("fetched", "").split(","):
             with suppress(Refusal):
-                self._recorder.later(self.broker.fetched(tenant, int(batch)))
-        self._forget()
+                self._fetched(tenant, int(batch))
 
     def _forget(self) -> None:
         """What is over."""
@@ -257,11 +267,15 @@ class Service:
         """Nobody can execute tasks of an image."""
         self._recorder.begin([], self.broker.give_up(image, reason))
 
-    async def _cancel(self, request: Request, batch: int) -> None:
+    async def _cancel(self, request: Request, id_: int) -> dict[str, int]:
         some = _decode(request, list[int] | None) if request.body else None
-        entries = self.broker.cancel(self._tenants.of(request), batch, some)
+        batch = self.broker.own(self._tenants.of(request), id_)
+        before = batch.left
+        entries = self.broker.cancel(batch.tenant, id_, some)
+        ended = before - batch.left
         self._pulls.order()
         await self._recorder.write(entries=entries)
+        return {"cancelled": ended}
 
     async def _decide_dead(self, request: Request, act: str) -> int:
         asked = _decode(request, list[tuple[int, int]] | None) if request.body else None

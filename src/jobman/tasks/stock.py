@@ -112,7 +112,7 @@ class Stock:
         if batch is None or batch.tenant != tenant:
             advice = "`jobman task batches` shows what there is; what was fetched is gone"
             raise Refusal("unknown", f"there is no batch {batch_id}", advice)
-        if index >= len(batch):
+        if not 0 <= index < len(batch):
             advice = f"its tasks have the indexes 0 to {len(batch) - 1}"
             raise Refusal("unknown", f"batch {batch_id} has no task {index}", advice)
         return batch

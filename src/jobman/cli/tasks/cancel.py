@@ -14,9 +14,6 @@ if TYPE_CHECKING:
     from jobman.cli.tasks.names import Meant
     from jobman.tasks.grid import Grid
 
-_STATES = {"cancelled": "cancelled", "ended": "has ended before"}
-"""What became of it, in words."""
-
 
 @asks
 def cancel(
@@ -38,29 +35,36 @@ def cancel(
         misused("name batches or tasks, or say --all", "BATCH[/INDEX]")
     done = []
     with asking as grid:
-        left = {each["batch"]: each["left"] for each in batches_of(grid)}
-        meant = _under_way(left) if everything else Named(grid).tasks(named or ())
+        meant = _under_way(batches_of(grid)) if everything else Named(grid).tasks(named or ())
         for batch, some in meant.items():
-            done.append(_cancelled(grid, batch, some, has_ended=left.get(batch) == 0))
+            done.append(_cancelled(grid, batch, some))
             if asking.form == "table":  # at once: what is done is told although the next one may be refused
-                sys.stdout.write(f"{_words(batch, some)}  {_STATES[done[-1]['state']]}\n")
+                sys.stdout.write(f"{_words(batch, some)}  {_outcome(done[-1])}\n")
     if asking.form != "table":
         emit(done[0] if len(done) == 1 else done, asking.form)
     elif not done:
         say("nothing is under way")
 
 
-def _under_way(left: dict[int, int]) -> Meant:
-    return {batch: None for batch, number in left.items() if number}
+def _under_way(batches: list[dict[str, Any]]) -> Meant:
+    return {each["batch"]: None for each in batches if each["left"]}
 
 
-def _cancelled(grid: Grid, batch: int, some: list[range] | None, *, has_ended: bool) -> dict[str, Any]:
+def _cancelled(grid: Grid, batch: int, some: list[range] | None) -> dict[str, Any]:
     from jobman.cli.tasks.names import indexes_of
 
     indexes = None if some is None else indexes_of(grid, batch, some)
-    grid.cancel(batch, indexes)
+    count = grid.cancel(batch, indexes)
     which = {} if indexes is None else {"indexes": indexes}
-    return {"batch": batch, **which, "state": "ended" if has_ended else "cancelled"}
+    return {"batch": batch, **which, "state": "cancelled" if count else "ended", "cancelled": count}
+
+
+def _outcome(done: dict[str, Any]) -> str:
+    """What became of it, in words."""
+    if not (count := done["cancelled"]):
+        return "has ended before"
+    before = len(done.get("indexes", ())) - count
+    return f"{count} cancelled, {before} had ended before" if before > 0 else "cancelled"
 
 
 def _words(batch: int, some: list[range] | None) -> str:

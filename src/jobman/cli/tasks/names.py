@@ -115,6 +115,6 @@ def size_of(grid: Grid, batch: int) -> int:
 
 
 def indexes_of(grid: Grid, batch: int, some: list[range]) -> list[int]:
-    """The indexes, in order; raises GridError where a batch has not so many, which acts pass over."""
+    """The indexes, in order; raises GridError where a batch has not so many, before they are counted."""
     grid.ask("GET", f"/v1/tasks/{batch}/{max(each[-1] for each in some)}")
     return sorted({index for each in some for index in each})
