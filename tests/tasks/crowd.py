@@ -17,7 +17,7 @@ from typing import Any
 
 import msgspec
 
-from jobman.tasks.agent_process import AgentOptions
+from jobman.tasks.station import AgentOptions
 
 MARK = "JOBMAN_TEST_CROWD"
 """In the environment of all of them, so that those who are left are found."""
@@ -151,7 +151,7 @@ class Crowd:
             environment=dict(environment),
             **{"id": f"{name}-{secrets.token_hex(4)}", **more},
         )
-        words = ["agent", "--parent", str(os.getpid()), msgspec.json.encode(options).decode()]
+        words = ["agent", str(os.getpid()), msgspec.json.encode(options).decode()]
         self.agents[name] = self._spawn([*_ENTRY, *words], name)
 
     def _spawn(self, words: list[str], name: str) -> subprocess.Popen[bytes]:

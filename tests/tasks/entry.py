@@ -6,6 +6,7 @@ It is started as a process of its own, with what is special about it in its envi
 from __future__ import annotations
 
 import os
+import signal
 import sys
 import time
 from collections.abc import Callable
@@ -23,9 +24,9 @@ def _move_wall(path: Path) -> None:
 
 
 def _hurry(pause: float, patience: float) -> None:
-    from jobman.tasks import agent_process, calling
+    from jobman.tasks import calling, station
 
-    agent_process._LOOK, calling._PING_SECONDS = pause, patience
+    station._LOOK, calling._PING_SECONDS = pause, patience
 
 
 def _broker(options: str) -> int:
@@ -37,10 +38,15 @@ def _broker(options: str) -> int:
     return 0
 
 
-def _agent(*arguments: str) -> int:
-    from jobman.tasks.agent_process import main
+def _agent(parent: str, options: str) -> int:
+    import msgspec
 
-    return main(arguments)
+    from jobman.tasks.agent_process import run_agent
+    from jobman.tasks.station import AgentOptions
+    from jobman.tasks.worker_process import ends_with
+
+    ends_with(int(parent), signal.SIGINT)()
+    return run_agent(msgspec.json.decode(options, type=AgentOptions))
 
 
 ROLES: dict[str, Callable[..., int]] = {"broker": _broker, "agent": _agent}

@@ -17,7 +17,7 @@ from jobman.tasks.calling import Outcome, Worker
 from jobman.tasks.happenings import Note
 from jobman.tasks.model import Orders, Problem, Pull, Report, Work
 from jobman.tasks.slots import PAUSES, Held, Key, Slots
-from jobman.tasks.wire import Answer, Broken, Connection
+from jobman.tasks.wire import Answer, Asks, Broken
 
 CREDIT = 0.1
 """Seconds of work that wait here at most, for each slot."""
@@ -52,8 +52,8 @@ class Agent:
         image: str,
         worker: Worker,
         *,
-        pulling: Connection,
-        reporting: Connection,
+        pulling: Asks,
+        reporting: Asks,
         slots: int = 1,
         kill: Callable[[], None] | None = None,
         grace: float = GRACE,
@@ -182,7 +182,7 @@ class Agent:
         else:
             self._slots.put(new)
 
-    async def _ask(self, connection: Connection, act: str, body: object) -> Answer | None:
+    async def _ask(self, connection: Asks, act: str, body: object) -> Answer | None:
         try:
             return await connection.ask("POST", f"/v1/agents/{self.id}/{act}", msgspec.msgpack.encode(body))
         except Broken:

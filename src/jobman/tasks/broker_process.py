@@ -107,7 +107,7 @@ class BrokerProcess:
             port = await server.listen(place, self._tls())
             stack.push_async_callback(server.close)
             if self._types is not None:
-                self._with_pool(stack, str(place))
+                self._with_pool(stack)
             self._beside(stack, self._watch(place))
             self._heard = asyncio.get_running_loop().time()
             if ready is not None:
@@ -148,9 +148,10 @@ class BrokerProcess:
         context.load_cert_chain(self._options.tls_cert, self._options.tls_key)
         return context
 
-    def _with_pool(self, stack: contextlib.AsyncExitStack, place: str) -> None:
+    def _with_pool(self, stack: contextlib.AsyncExitStack) -> None:
         assert self._types is not None
-        self._pool = Pool(self._service.broker, self._types, place, give_up=self._service.give_up)
+        service = self._service
+        self._pool = Pool(service.broker, self._types, service.handle, give_up=service.give_up)
         stack.push_async_callback(self._pool.close)
         self._beside(stack, self._pool.run())
 

@@ -17,6 +17,7 @@ from contextlib import suppress
 from typing import Any, Protocol, TypeVar
 
 import msgspec
+import uvloop
 
 from jobman.control.embedded import Unreachable
 from jobman.tasks.addresses import Address
@@ -82,7 +83,7 @@ class Courier:
         self._following: asyncio.Task[None] | None = None
         self._tasks: set[asyncio.Task[None]] = set()
         self._submitting: set[asyncio.Task[None]] = set()
-        self._loop = asyncio.new_event_loop()
+        self._loop = uvloop.new_event_loop()
         self._room = asyncio.Semaphore(_AT_ONCE)
         self._beginning, self._looking = asyncio.Lock(), asyncio.Lock()
         self._is_closing = False

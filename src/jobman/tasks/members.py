@@ -1,34 +1,33 @@
-"""A member of the pool: an agent and its worker, with their part of this machine."""
+"""A member of the pool: an agent and its worker, with their part of this machine.
+
+The agent is inside the broker, which costs a task two ways through the kernel less; its worker is kept by a
+process of its own.
+"""
 
 from __future__ import annotations
 
-import os
-import signal
-import subprocess
-import sys
-from collections.abc import Sequence
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
 from math import ceil
 
-import msgspec
-
-from jobman.engines.local.cgroups import find
-from jobman.engines.local.trees import MARKER, kill_all, marked
-from jobman.tasks.agent_process import AgentOptions
+from jobman.engines.local.trees import MARKER
+from jobman.tasks.keeping import KeptWorker
 from jobman.tasks.local_types import LocalType
 from jobman.tasks.machine import Machine
 from jobman.tasks.room import Amounts
-from jobman.tasks.worker_process import group_of
+from jobman.tasks.station import AgentOptions, Station
+from jobman.tasks.wire import Handler, Inside
 
-_MOST_WORDS = 4096
-_PATIENCE = 20.0
-"""Seconds in which an agent ends that is told to."""
+log = logging.getLogger("jobman.tasks")
 _LAST_TASK = 30.0
 """Seconds for which one that finishes its last tasks has its cores for itself."""
-_SWEEP = 1.0
+_FAULT = 1
+"""The code of an agent with a fault of its own."""
 
 
 class Member:
-    """An agent that was started, and what it was given."""
+    """An agent that works, and what it was given."""
 
     def __init__(
         self,
@@ -38,18 +37,18 @@ class Member:
         gpus: Sequence[str],
         *,
         machine: Machine,
-        place: str,
+        handler: Handler,
         now: float,
+        ended: Callable[[], None],
     ) -> None:
+        """`handler` is the broker; `ended` is called when the agent has ended, and its worker with it."""
         self.id = id_
         self.type = type_
         self.needs = needs
         self.gpus = tuple(gpus)
         self.since = now
         self._leaves_since: float | None = None
-        self._words, write = os.pipe()
         options = AgentOptions(
-            broker=place,
             image=type_.image,
             command=type_.command,
             slots=type_.slots,
@@ -59,13 +58,10 @@ class Member:
             environment={**type_.environment, **_variables(needs, self.gpus, machine), MARKER: id_},
             memory=needs.memory or None,
             gives_up=True,
-            words=write,
         )
-        try:
-            self.process = _spawn(options, write)
-        finally:
-            os.close(write)
-        self.pidfd = os.pidfd_open(self.process.pid)
+        self._station = Station(options, connect=lambda: Inside(handler), keep=KeptWorker)
+        self._running = asyncio.create_task(self._station.run())
+        self._running.add_done_callback(lambda _: ended())
 
     @property
     def image(self) -> str:
@@ -78,7 +74,7 @@ class Member:
     def drain(self, now: float) -> None:
         """Let it finish what it executes, and end."""
         self._leaves_since = now
-        self.process.send_signal(signal.SIGTERM)
+        self._station.drain()
 
     def holds(self, now: float) -> Amounts:
         """What nobody else may have meanwhile.
@@ -88,43 +84,28 @@ class Member:
         is_late = self._leaves_since is not None and now - self._leaves_since > _LAST_TASK
         return self.needs._replace(cpu=0) if is_late else self.needs
 
-    def end(self) -> None:
-        """Wait for one that was told to end; one that does not hear is killed, and its worker with it."""
-        try:
-            self.process.wait(_PATIENCE)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-            self.process.wait()
+    @property
+    def code(self) -> int | None:
+        """How it ended; None as long as it works."""
+        if not self._running.done():
+            return None
+        if (error := self._running.exception()) is not None:
+            log.error("the agent %s has a fault", self.id, exc_info=error)
+            return _FAULT
+        return self._running.result()
 
-    def close(self) -> str:
-        """Clear away what it left; tells why its worker could not be started, where that was its end."""
-        words = os.read(self._words, _MOST_WORDS).decode(errors="replace")
-        os.close(self._words)
-        os.close(self.pidfd)
-        if self.process.returncode < 0:
-            _sweep(self.id)
-        return words
+    @property
+    def words(self) -> str:
+        """Why its worker could not be started, where that was its end."""
+        return self._station.words
 
-
-def _spawn(options: AgentOptions, words: int) -> subprocess.Popen[bytes]:
-    command = [sys.executable, "-P", "-m", "jobman.tasks.agent_process", "--parent", str(os.getpid())]
-    return subprocess.Popen(
-        [*command, msgspec.json.encode(options).decode()],
-        stdin=subprocess.DEVNULL,
-        process_group=0,
-        pass_fds=(words,),
-    )
+    async def end(self) -> None:
+        """End it now, and its worker with it."""
+        self._station.end()
+        await asyncio.wait([self._running])
 
 
 def _variables(needs: Amounts, gpus: Sequence[str], machine: Machine) -> dict[str, str]:
     """What copies of jobs are told, too; GPUs that were not given are hidden where there are any."""
     found = {"JOBMAN_CORES": str(ceil(needs.cpu / 1000)), "JOBMAN_GPUS": str(len(gpus))}
     return found | ({"CUDA_VISIBLE_DEVICES": ",".join(gpus)} if machine.gpus else {})
-
-
-def _sweep(id_: str) -> None:
-    """An agent that was killed could not end what its worker had started."""
-    kill_all(lambda: marked(id_), patience=_SWEEP)
-    cage = find(group_of(id_))
-    cage.kill()
-    cage.remove()

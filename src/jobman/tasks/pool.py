@@ -10,17 +10,17 @@ import asyncio
 import itertools
 import logging
 import os
-import signal
 from collections.abc import Callable, Container, Mapping
 
-from jobman.tasks.agent_process import CANNOT_START
 from jobman.tasks.broker import Broker
 from jobman.tasks.local_types import LocalType, LocalTypes
 from jobman.tasks.machine import Machine, this_machine
 from jobman.tasks.members import Member
 from jobman.tasks.room import Amounts, WrongResources, lacking, needs_of, share, times_in, without
 from jobman.tasks.scaling import Limits, Scale, to_end
+from jobman.tasks.station import CANNOT_START
 from jobman.tasks.turns import Turns
+from jobman.tasks.wire import Handler
 
 log = logging.getLogger("jobman.tasks")
 TARGET = 0.25
@@ -68,7 +68,7 @@ class Pool:
         self,
         broker: Broker,
         types: LocalTypes,
-        place: str,
+        handler: Handler,
         *,
         give_up: GiveUp,
         target: float = TARGET,
@@ -76,7 +76,7 @@ class Pool:
     ) -> None:
         self._broker = broker
         self._types = types
-        self._place = place
+        self._handler = handler
         self._give_up = give_up
         self._target = target
         self._calm = calm
@@ -111,11 +111,8 @@ class Pool:
 
     async def close(self) -> None:
         """End all of them now; what they had is given out again by the next broker."""
-        for member in self._members.values():
-            member.process.send_signal(signal.SIGINT)
-        for member in list(self._members.values()):
-            await asyncio.to_thread(member.end)
-            self._forget(member)
+        await asyncio.gather(*(member.end() for member in self._members.values()))
+        self._members.clear()
 
     # -- as many as are wanted ---------------------------------------------------------------------
 
@@ -230,20 +227,27 @@ class Pool:
         used = {gpu for member in self._members.values() for gpu in member.gpus}
         gpus = [gpu for gpu in self._machine.gpus if gpu not in used][: needs.gpu]
         id_ = f"local-{os.getpid()}-{next(self._numbers)}"
-        member = Member(id_, type_, needs, gpus, machine=self._machine, place=self._place, now=now)
-        self._members[id_] = member
-        asyncio.get_running_loop().add_reader(member.pidfd, self._changed.set)
+        self._members[id_] = Member(
+            id_,
+            type_,
+            needs,
+            gpus,
+            machine=self._machine,
+            handler=self._handler,
+            now=now,
+            ended=self._changed.set,
+        )
 
     # -- those that ended --------------------------------------------------------------------------
 
     def _reap(self, now: float) -> None:
         for member in list(self._members.values()):
-            code = member.process.poll()
+            code = member.code
             if code is None:
                 continue
-            words = self._forget(member)
+            del self._members[member.id]
             if code == CANNOT_START:
-                self._could_not_start(member.image, words, now)
+                self._could_not_start(member.image, member.words, now)
                 continue
             self._failures.pop(member.image, None)
             if not member.is_leaving and now - member.since < _SHORT:
@@ -256,9 +260,3 @@ class Pool:
         is_there = any(agent.image == image for agent in self._broker.leases.agents.values())
         if tries > len(_PAUSES) and not is_there:
             self._give_up(image, f"{CANNOT_START_REASON}: {words}")
-
-    def _forget(self, member: Member) -> str:
-        """Tells its last words."""
-        asyncio.get_running_loop().remove_reader(member.pidfd)
-        del self._members[member.id]
-        return member.close()

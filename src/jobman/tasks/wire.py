@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Mapping
 from http import HTTPStatus
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Protocol, cast
 
 import httptools
 import msgspec
@@ -127,6 +127,11 @@ def answer_bytes(answer: Answer, *, keep: bool) -> bytes:
     return "\r\n".join((*lines, "", "")).encode("latin-1") + answer.body
 
 
+def _fault(error: Exception) -> Answer:
+    """What nobody has thought of."""
+    return Answer(500, f"{type(error).__name__}: {error}\n".encode(), TEXT)
+
+
 def _stay_awake(transport: asyncio.Transport) -> None:
     """Notice that the machine of the other side is gone without a word: often all that is done is to wait."""
     connection = transport.get_extra_info("socket")
@@ -230,7 +235,7 @@ class _Serving(asyncio.Protocol, Reading):
             self._send(answer, keep=keep)
             await self._room.wait()
         except Exception as error:
-            self._send(Answer(500, f"{type(error).__name__}: {error}\n".encode(), TEXT), keep=False)
+            self._send(_fault(error), keep=False)
         finally:
             if not turn.done():
                 turn.set_result(None)
@@ -336,6 +341,40 @@ class _Asking(asyncio.Protocol, Reading):
     def close(self) -> None:
         self.is_open = False
         self._transport.close()
+
+
+class Asks(Protocol):
+    """Asks one after the other, wherever who answers is."""
+
+    async def ask(
+        self, method: str, path: str, body: bytes = b"", headers: Mapping[str, str] | None = None
+    ) -> Answer:
+        """Raises Broken where no answer came."""
+
+    def close(self) -> None:
+        """Nothing will be asked for a while."""
+
+
+class Inside:
+    """Asks one after the other in this very process, where nothing has to be carried anywhere."""
+
+    def __init__(self, handler: Handler) -> None:
+        self._handler = handler
+        self._turn = asyncio.Lock()
+
+    async def ask(
+        self, method: str, path: str, body: bytes = b"", headers: Mapping[str, str] | None = None
+    ) -> Answer:
+        """As a server would answer."""
+        place, _, query = path.partition("?")
+        async with self._turn:
+            try:
+                return await self._handler(Request(method, place, query, headers or {}, body))
+            except Exception as error:
+                return _fault(error)
+
+    def close(self) -> None:
+        """There is nothing to hang up."""
 
 
 class Connection:

@@ -118,7 +118,7 @@ class WorkerProcess:
         cage = self._cage()
         beside = [asyncio.create_task(work) for work in (self._hear(process), self._keep_tree(process, cage))]
         try:
-            return await _gone(process)
+            return await gone(process)
         finally:
             # Whatever it has left behind would take the next one's port, or the machine's time.
             kill_all(_members)
@@ -244,7 +244,8 @@ def _reap(but: int | None = None) -> bool:
         os.waitpid(found.si_pid, 0)
 
 
-async def _gone(process: subprocess.Popen[bytes]) -> int:
+async def gone(process: subprocess.Popen[bytes]) -> int:
+    """Wait for its end; tells its exit code."""
     loop = asyncio.get_running_loop()
     gone = asyncio.Event()
     descriptor = os.pidfd_open(process.pid)

@@ -76,7 +76,8 @@ def agent(
     ca_file: CaFile = None,
 ) -> None:
     """Be the agent of a worker, one that runs or the COMMAND behind `--`; TERM lets it finish first."""
-    from jobman.tasks.agent_process import AgentOptions, run_agent
+    from jobman.tasks.agent_process import run_agent
+    from jobman.tasks.station import AgentOptions
 
     command = tuple(trailing(context) or ())
     if bool(command) is bool(worker):
