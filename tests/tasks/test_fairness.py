@@ -257,5 +257,7 @@ def test_any_weights_lengths_and_errors_come_out_fair(tenants: list[tuple[int, f
     site.run(36.0)
     shares = site.shares(6.0, 36.0)
     whole = sum(weight for weight, *_ in tenants)
+    # Where the window begins and where it ends a task more or less may be in it.
+    edges = 2 * max(takes for _, takes, _ in tenants) / (2 * 30.0)
     for name, (weight, *_) in zip(names, tenants, strict=True):
-        assert shares[name] == pytest.approx(weight / whole, rel=0.06)
+        assert shares[name] == pytest.approx(weight / whole, abs=0.05 * weight / whole + edges)
