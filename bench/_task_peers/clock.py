@@ -1,4 +1,4 @@
-"""The measurement that is the same for all: many tasks that do nothing, then single ones.
+"""The measurement that is the same for all: single tasks that do nothing, then many.
 
 The standard library is all that it needs, since it runs in the environment of each peer.
 """
@@ -40,18 +40,23 @@ class Found(NamedTuple):
 
 
 def measure(many: Many, one: One) -> Found:
-    """Choose a number of tasks, run it in some rounds, then single tasks one after the other."""
+    """Single tasks one after the other, then so many as to take a while, in some rounds."""
+    _all(many, _FIRST)
+    p50, p95 = latency(singles(one))
     tasks = max(_FIRST, round(SECONDS * _first_rate(many)))
     rate = median(tasks / seconds(lambda: _all(many, tasks)) for _ in range(ROUNDS))
-    p50, p95 = latency(one)
     return Found(tasks, rate, p50, p95)
 
 
-def latency(one: One) -> tuple[float, float]:
-    """Half of the single tasks are faster than the first number, and 95 of 100 than the second."""
+def singles(one: One) -> list[float]:
+    """Seconds that each of many single tasks took, while nothing else was to be done."""
     one()
-    took = sorted(seconds(one) for _ in range(SINGLES))
-    return median(took), took[SINGLES * 95 // 100]
+    return [seconds(one) for _ in range(SINGLES)]
+
+
+def latency(took: list[float]) -> tuple[float, float]:
+    """Half of the single tasks are faster than the first number, and 95 of 100 than the second."""
+    return median(took), sorted(took)[len(took) * 95 // 100]
 
 
 def seconds(work: One) -> float:
@@ -62,8 +67,6 @@ def seconds(work: One) -> float:
 
 
 def _first_rate(many: Many) -> float:
-    """The first tasks of all start the workers and are not counted."""
-    _all(many, _FIRST)
     tasks, took = _FIRST, 0.0
     while took < _ENOUGH:
         tasks *= 2
