@@ -32,6 +32,9 @@ def test_limits_are_never_exceeded_and_what_is_refused_takes_nothing(
 def test_who_is_refused_is_told_when_there_may_be_room() -> None:
     usage = Usage()
     assert usage.admit(100, 0, Quota(tasks=100)) is None
+    early = usage.admit(20, 0, Quota(tasks=100))
+    assert early is not None
+    assert early.retry_after == 1.0
     usage.rate = 5.0
     refused = usage.admit(20, 0, Quota(tasks=100))
     assert refused is not None

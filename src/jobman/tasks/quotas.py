@@ -66,9 +66,9 @@ class Usage:
         return None
 
     def _wait(self, excess: float, name: str) -> float:
-        """As long as the excess takes to leave at the rate of late."""
+        """As long as the excess takes to leave at the rate of late; not long where none is known yet."""
         share = excess / max(1, getattr(self, name)) * self.tasks
-        return min(_LONGEST, max(_PAUSE, share / self.rate)) if self.rate > 0 else _LONGEST
+        return min(_LONGEST, max(_PAUSE, share / self.rate)) if self.rate > 0 else _PAUSE
 
     def leave(self, tasks: int, size: int) -> None:
         self.tasks -= tasks
