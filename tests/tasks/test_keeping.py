@@ -16,7 +16,7 @@ import pytest
 
 from jobman.engines.local.trees import MARKER, marked
 from jobman.tasks.keeping import KeptWorker
-from jobman.tasks.station import Started
+from jobman.tasks.worker_process import Started
 from tests.tasks.crowd import children
 from tests.tasks.test_recording import until
 from tests.tasks.test_serving import run

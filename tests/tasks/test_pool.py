@@ -178,8 +178,8 @@ worker_process.enter = lambda name, memory: None
 async def main():
     over = asyncio.get_running_loop().create_future()
     ended = lambda words: over.done() or over.set_result(words)
-    options = {"memory": 100 << 20, "group": "jobman-nowhere", "ended": ended}
-    worker = worker_process.WorkerProcess(sys.argv[1:], {}, **options)
+    started = worker_process.Started("nowhere", tuple(sys.argv[1:]), memory=100 << 20)
+    worker = worker_process.WorkerProcess(started, ended)
     keeping = asyncio.create_task(worker.keep())
     print(await over)
     await worker.close(grace=0.0)

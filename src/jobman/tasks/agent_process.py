@@ -8,14 +8,13 @@ from __future__ import annotations
 import asyncio
 import logging
 import signal
-from collections.abc import Callable
 
 import uvloop
 
 from jobman.tasks.addresses import parse
-from jobman.tasks.station import AgentOptions, Started, Station
+from jobman.tasks.station import AgentOptions, Station
 from jobman.tasks.wire import Connection
-from jobman.tasks.worker_process import WorkerProcess, group_of
+from jobman.tasks.worker_process import WorkerProcess
 
 
 def run_agent(options: AgentOptions) -> int:
@@ -30,20 +29,9 @@ async def _run(options: AgentOptions) -> int:
     def connect() -> Connection:
         return parse(options.broker).connection(headers, options.ca_file)
 
-    station = Station(options, connect=connect, keep=_keep)
+    # The worker is a child of this process, which has no others.
+    station = Station(options, connect=connect, keep=WorkerProcess)
     loop = asyncio.get_running_loop()
     loop.add_signal_handler(signal.SIGTERM, station.drain)
     loop.add_signal_handler(signal.SIGINT, station.end)
     return await station.run()
-
-
-def _keep(worker: Started, ended: Callable[[str], None]) -> WorkerProcess:
-    """As a child of this process, which has no others."""
-    return WorkerProcess(
-        worker.command,
-        worker.environment,
-        folder=worker.folder,
-        memory=worker.memory,
-        group=group_of(worker.id),
-        ended=ended,
-    )

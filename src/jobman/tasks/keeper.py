@@ -19,8 +19,7 @@ from contextlib import suppress
 
 import msgspec
 
-from jobman.tasks.station import Started
-from jobman.tasks.worker_process import WorkerProcess, ends_with, group_of
+from jobman.tasks.worker_process import Started, WorkerProcess, ends_with
 
 _GRACE = 10.0
 
@@ -49,14 +48,7 @@ class _Keeper:
         self._heard = heard
         self._over = asyncio.Event()
         self._grace = 0.0
-        self._process = WorkerProcess(
-            worker.command,
-            worker.environment,
-            folder=worker.folder,
-            memory=worker.memory,
-            group=group_of(worker.id),
-            ended=self._ended,
-        )
+        self._process = WorkerProcess(worker, self._ended)
 
     async def run(self) -> None:
         loop = asyncio.get_running_loop()

@@ -15,8 +15,7 @@ import msgspec
 from jobman.engines.local.cgroups import find
 from jobman.engines.local.trees import kill_all, marked
 from jobman.tasks.keeper import Ended, Order
-from jobman.tasks.station import Started
-from jobman.tasks.worker_process import gone, group_of
+from jobman.tasks.worker_process import Started, gone, group_of
 
 _PATIENCE = 20.0
 """Seconds beyond the grace of its worker, after which a keeper that does not end is killed."""

@@ -26,6 +26,7 @@ from jobman.tasks.beside import cancelled
 from jobman.tasks.calling import Call, Outcome, Worker
 from jobman.tasks.wire import Asks, Server
 from jobman.tasks.worker import PORT, SOCKET
+from jobman.tasks.worker_process import Started
 
 AGENT_SOCKET, AGENT_PORT = "JOBMAN_AGENT_SOCKET", "JOBMAN_AGENT_PORT"
 log = logging.getLogger("jobman.tasks")
@@ -87,18 +88,6 @@ class Kept(Protocol):
 
     async def close(self, *, grace: float) -> None:
         """End it for good: it may end by itself for so many seconds."""
-
-
-class Started(msgspec.Struct, frozen=True):
-    """A worker that is to be started."""
-
-    id: str
-    command: tuple[str, ...]
-    environment: dict[str, str]
-    folder: str | None
-    memory: int | None
-    sockets: str | None
-    """The folder of its sockets, which goes with it."""
 
 
 Keep = Callable[[Started, Callable[[str], None]], Kept]

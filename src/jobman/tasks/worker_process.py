@@ -12,8 +12,10 @@ import logging
 import os
 import signal
 import subprocess
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from contextlib import suppress
+
+import msgspec
 
 from jobman.engines.local.cgroups import Cage, enter, find
 from jobman.engines.local.kernel import SET_PDEATHSIG, become_subreaper, prctl
@@ -46,29 +48,30 @@ def group_of(agent: str) -> str:
     return f"jobman-{agent}"
 
 
+class Started(msgspec.Struct, frozen=True):
+    """A worker that is to be started; the agent whose it is has this id."""
+
+    id: str
+    command: tuple[str, ...]
+    environment: dict[str, str] = {}
+    folder: str | None = None
+    memory: int | None = None
+    """The most that it may use, in bytes, with all that it starts."""
+    sockets: str | None = None
+    """The folder of its sockets, which goes with it."""
+
+
 class WorkerProcess:
     """A command that is kept running. All processes below this one belong to it: an agent has no others."""
 
-    def __init__(
-        self,
-        command: Sequence[str],
-        environment: Mapping[str, str],
-        *,
-        folder: str | None = None,
-        memory: int | None = None,
-        group: str = "",
-        ended: Callable[[str], None] | None = None,
-    ) -> None:
-        """`memory` is the most that it may use, in a control group of this name where one can be made.
-
-        `ended` is told how, whenever it has ended, before it is started anew.
-        """
+    def __init__(self, started: Started, ended: Callable[[str], None] | None = None) -> None:
+        """`ended` is told how, whenever it has ended, before it is started anew."""
         become_subreaper()
-        self._command = list(command)
-        self._environment = {**os.environ, **environment}
-        self._folder = folder
-        self._memory = memory
-        self._group = group
+        self._command = list(started.command)
+        self._environment = {**os.environ, **started.environment}
+        self._folder = started.folder
+        self._memory = started.memory
+        self._group = group_of(started.id)
         self._used: int | None = None
         """Of memory, when it was killed for that."""
         self._excess = ""
