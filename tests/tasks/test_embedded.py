@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import itertools
 import os
+import random
 import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import as_completed
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +23,8 @@ from jobman.tasks import Grid, TaskFailed
 from jobman.tasks.embedded import places_of_tasks, types_of
 from jobman.tasks.local_types import LocalType
 
+KILLING = 60 * float(os.environ.get("JOBMAN_TEST_MINUTES", "0.1"))
+"""Seconds."""
 PROGRAM = """
 from jobman.tasks import Grid
 
@@ -123,20 +128,47 @@ def test_a_broker_that_is_killed_takes_its_workers_along_and_the_next_goes_on(st
         before = set(processes(state))
         running = read_running(places_of_tasks(state))
         assert running is not None
-        assert len(before) >= 3  # broker, agent, worker
+        assert len(before) >= 3  # broker, keeper, worker
         os.kill(running.pid, signal.SIGKILL)
         wait_until(lambda: not before & set(processes(state)))
         assert first + list(found) == [number**2 for number in range(3000)]
 
 
 @pytest.mark.slow
-def test_an_agent_that_is_killed_takes_its_worker_along_and_loses_nothing(state: Path) -> None:
+def test_a_keeper_that_is_killed_takes_its_worker_along_and_loses_nothing(state: Path) -> None:
     with Grid() as grid:
         pid = grid.submit(where, 0).result(60)
-        agent = int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
-        os.kill(agent, signal.SIGKILL)
+        keeper = int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+        os.kill(keeper, signal.SIGKILL)
         wait_until(lambda: pid not in processes(state))
         assert grid.submit(where, 0).result(60) != pid
+
+
+def killed_at_random(state: Path, seed: int, over: threading.Event) -> None:
+    """Brokers, now and then while they come up, keepers and workers."""
+    dice = random.Random(seed)
+    while not over.wait(dice.uniform(0.1, 1.0)):
+        found = processes(state)
+        if len(found) > 1 or (found and dice.random() < 0.2):
+            with suppress(ProcessLookupError):
+                os.kill(dice.choice(sorted(found)), signal.SIGKILL)
+
+
+@pytest.mark.slow
+def test_whoever_is_killed_at_whatever_moment_nothing_is_lost(state: Path) -> None:
+    seed, over = random.randrange(1_000_000), threading.Event()
+    print("seed", seed)
+    with Grid() as grid:
+        assert grid.submit(slow_square, 7).result(60) == 49
+        killing = threading.Thread(target=killed_at_random, args=(state, seed, over))
+        killing.start()
+        try:
+            until = time.monotonic() + KILLING
+            while time.monotonic() < until:
+                assert list(grid.map(slow_square, range(200))) == [number**2 for number in range(200)]
+        finally:
+            over.set()
+            killing.join()
 
 
 @pytest.mark.slow

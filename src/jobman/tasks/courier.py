@@ -359,6 +359,9 @@ class Courier:
                 try:
                     self._address = await asyncio.to_thread(self._find)
                 except Unreachable as error:
+                    if self._met:
+                        # It could be started before: this one may have been killed while it came up.
+                        raise Broken(f"{error.message} {error.advice}".strip(), is_sent=False) from error
                     raise BrokerAway(error.message, error.advice) from error
             return self._address
 
