@@ -144,10 +144,12 @@ def test_a_keeper_that_is_killed_takes_its_worker_along_and_loses_nothing(state:
         assert grid.submit(where, 0).result(60) != pid
 
 
-def killed_at_random(state: Path, seed: int, over: threading.Event) -> None:
+def killed_at_random(state: Path, seed: int) -> None:
     """Brokers, now and then while they come up, keepers and workers."""
     dice = random.Random(seed)
-    while not over.wait(dice.uniform(0.1, 1.0)):
+    until = time.monotonic() + KILLING
+    while time.monotonic() < until:
+        time.sleep(dice.uniform(0.1, 1.0))
         found = processes(state)
         if len(found) > 1 or (found and dice.random() < 0.2):
             with suppress(ProcessLookupError):
@@ -156,19 +158,17 @@ def killed_at_random(state: Path, seed: int, over: threading.Event) -> None:
 
 @pytest.mark.slow
 def test_whoever_is_killed_at_whatever_moment_nothing_is_lost(state: Path) -> None:
-    seed, over = random.randrange(1_000_000), threading.Event()
+    seed = random.randrange(1_000_000)
     print("seed", seed)
     with Grid() as grid:
         assert grid.submit(slow_square, 7).result(60) == 49
-        killing = threading.Thread(target=killed_at_random, args=(state, seed, over))
+        killing = threading.Thread(target=killed_at_random, args=(state, seed))
         killing.start()
-        try:
-            until = time.monotonic() + KILLING
-            while time.monotonic() < until:
-                assert list(grid.map(slow_square, range(200))) == [number**2 for number in range(200)]
-        finally:
-            over.set()
-            killing.join()
+        is_last = False
+        while not is_last:
+            is_last = not killing.is_alive()
+            assert list(grid.map(slow_square, range(200))) == [number**2 for number in range(200)]
+        killing.join()
 
 
 @pytest.mark.slow
