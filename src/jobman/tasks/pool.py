@@ -11,6 +11,7 @@ import itertools
 import logging
 import os
 from collections.abc import Callable, Container, Mapping
+from contextlib import suppress
 
 from jobman.tasks.broker import Broker
 from jobman.tasks.local_types import LocalType, LocalTypes
@@ -95,10 +96,9 @@ class Pool:
         while True:
             self._adjust(asyncio.get_running_loop().time())
             self._changed.clear()
-            try:
-                await asyncio.wait_for(self._changed.wait(), _LOOK)
-            except TimeoutError:
-                continue
+            with suppress(TimeoutError):
+                async with asyncio.timeout(_LOOK):
+                    await self._changed.wait()
 
     def wake(self) -> None:
         """Something has come: look at once."""

@@ -41,9 +41,12 @@ class Pulls:
         mine = self._open[agent] = _Open(agent, asked)
         self._images.setdefault(asked.image, {})[agent] = mine
         try:
-            return await asyncio.wait_for(mine.future, min(longest, asked.wait))
+            # Not `wait_for`, which forgets that it was cancelled where work comes at the same moment.
+            async with asyncio.timeout(min(longest, asked.wait)):
+                return await mine.future
         except TimeoutError:
-            return [], []
+            is_given = mine.future.done() and not mine.future.cancelled()
+            return mine.future.result() if is_given else ([], [])
         except asyncio.CancelledError:
             # Its connection is gone, and so is whoever waited on it, unless it came again meanwhile.
             if self._open.get(agent, mine) is mine:

@@ -99,7 +99,8 @@ class Results:
                 return found, place
             if not seen:
                 try:
-                    await asyncio.wait_for(news.wait(), left)
+                    async with asyncio.timeout(left):
+                        await news.wait()
                 except TimeoutError:
                     return [], place
 

@@ -268,7 +268,8 @@ class Slots:
         """Ask the worker to end it; one that goes on is killed."""
         await self._worker.cancel(held.id)
         try:
-            await asyncio.wait_for(calling.over.wait(), self._grace)
+            async with asyncio.timeout(self._grace):
+                await calling.over.wait()
         except TimeoutError:
             # Once, whoever else wants it: another kill might hit the next worker.
             if self._kill is not None and not self._is_killed:

@@ -106,7 +106,8 @@ class Survey:
         due = min(filter(None, map(self._due, self._known)), default=None)
         wait = None if due is None else max(0.0, due - time.time()) + 0.1
         try:
-            await asyncio.wait_for(self._wake.wait(), wait)
+            async with asyncio.timeout(wait):
+                await self._wake.wait()
         except TimeoutError:
             self._renewed |= self._known.keys()
             self._changed |= self._renewed
