@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from random import Random
 from threading import Event
@@ -78,6 +79,38 @@ def test_what_was_written_is_read_in_order(url: str) -> None:
     assert list(journal.entries()) == entries
     assert list(journal.entries(after=entries[1].seq, most=2)) == entries[2:4]
     journal.close()
+
+
+def test_who_is_in_no_hurry_is_written_and_told_with_the_next_who_is(url: str) -> None:
+    journal = Journal(open_database(url))
+    times: list[int] = []
+    told: list[int] = []
+    ended = Event()
+
+    def call(back: Callable[[], None]) -> None:
+        back()
+        times.append(len(told))
+        ended.set()
+
+    journal.call = call
+
+    def write(id_: int, *, is_urgent: bool) -> None:
+        journal.write(lambda _: told.append(id_), batches=[batch(id_)], is_urgent=is_urgent)
+
+    journal.hurry()
+    # One that is written while others come does not hurry them either.
+    for first in (1, 4):
+        write(first, is_urgent=False)
+        write(first + 1, is_urgent=False)
+        assert not ended.wait(0.1)
+        if first == 1:
+            write(3, is_urgent=True)
+        else:
+            journal.hurry()
+        assert ended.wait(30)
+        ended.clear()
+    journal.close()
+    assert (times, told) == ([3, 5], [1, 2, 3, 4, 5])
 
 
 def test_a_batch_is_forgotten_with_all_that_became_of_it(url: str) -> None:

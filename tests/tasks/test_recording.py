@@ -89,6 +89,7 @@ class Idle:
         await until(lambda: self.service._pulls.count)
         # What is told of an agent's coming would be written in between.
         self.service.broker.diary.news()
+        await until(lambda: not self.service._journal.waiting)
         asked = Submission(type="square", payloads=[b"3"], estimates=[0.001])
         submitting = asyncio.create_task(self.client.get("POST", f"/v1/tasks{query}", asked, Acceptance))
         (work,) = await pulling

@@ -1,6 +1,7 @@
 """What must not be lost, in SQL: one thread writes all that has come together meanwhile in one transaction.
 
-Whoever hands something over is called back when it is on disk. A batch that cannot be written is refused;
+Whoever hands something over is called back when it is on disk, together with those whose is in the same
+transaction. A batch that cannot be written is refused;
 what became of tasks is written as soon as that is possible again, in its order. A broker that was replaced by
 another cannot write any more: every transaction looks at the epoch first.
 """
@@ -25,7 +26,7 @@ from jobman.tasks.mapper import TypeLine
 from jobman.tasks.tables import BATCHES, EPOCH, HAPPENINGS, JOURNAL, METADATA, TYPES
 
 Done = Callable[[Exception | None], None]
-"""Called from the thread that writes, with what went wrong if something did."""
+"""Called with what went wrong if something did."""
 _MANY = 500
 _FEW, _MOST, _USUAL_BYTES = 8, 1000, 4 * 2**20
 """Entries that are read together: so many at least and at most, and otherwise those of so many bytes."""
@@ -61,7 +62,10 @@ class Journal:
             table.name: insert(table).compile(dialect=database.dialect)
             for table in (BATCHES, JOURNAL, HAPPENINGS)
         }
+        self.call: Callable[[Callable[[], None]], object] = lambda told: told()
+        """How those are called back who handed something over: in the thread that writes, unless changed."""
         self._waiting: list[_Item] = []
+        self._is_urgent = False
         self._changed = threading.Condition()
         self._closed = False
         self.commits = 0
@@ -100,12 +104,16 @@ class Journal:
             item = _Item(done, list(batches), list(entries), list(forgotten), list(happenings), list(slices))
             self._waiting.append(item)
             if is_urgent:
-                self._changed.notify()
+                self._hurry()
 
     def hurry(self) -> None:
         """Whatever waits has waited long enough."""
         with self._changed:
-            self._changed.notify()
+            self._hurry()
+
+    def _hurry(self) -> None:
+        self._is_urgent = bool(self._waiting)
+        self._changed.notify()
 
     @property
     def waiting(self) -> int:
@@ -123,15 +131,27 @@ class Journal:
         while items := self._next():
             if (error := self._try(items)) is not None:
                 items = self._without(items, error)
-            for item in items:
-                item.done(None)
+            self._tell(items, None)
 
     def _next(self) -> list[_Item]:
         with self._changed:
-            while not self._waiting and not self._closed:
+            while not self._is_urgent and not self._closed:
                 self._changed.wait()
-            items, self._waiting = self._waiting, []
-            return items
+            return self._taken()
+
+    def _taken(self) -> list[_Item]:
+        items, self._waiting, self._is_urgent = self._waiting, [], False
+        return items
+
+    def _tell(self, items: list[_Item], error: Exception | None) -> None:
+        """All at once: who is told first finds what the others wrote."""
+
+        def told() -> None:
+            for item in items:
+                item.done(error)
+
+        if items:
+            self.call(told)
 
     def _try(self, items: list[_Item]) -> Exception | None:
         start = time.monotonic()
@@ -155,23 +175,19 @@ class Journal:
         kept = self._kept(items, error)
         while kept and (again := self._try(kept)) is not None:
             if isinstance(again, Replaced) or self._closed:
-                for item in kept:
-                    item.done(again)
+                self._tell(kept, again)
                 return []
             time.sleep(_PAUSE)
             # Who submits meanwhile is refused at once, and not when there is room again.
             with self._changed:
-                items, self._waiting = self._waiting, []
+                items = self._taken()
             kept += self._kept(items, again)
         return kept
 
-    @staticmethod
-    def _kept(items: list[_Item], error: Exception) -> list[_Item]:
+    def _kept(self, items: list[_Item], error: Exception) -> list[_Item]:
         """Those that are tried again; the others are told."""
         hopeless = isinstance(error, Replaced)
-        for item in items:
-            if hopeless or item.batches:
-                item.done(error)
+        self._tell([item for item in items if hopeless or item.batches], error)
         return [item for item in items if not hopeless and not item.batches]
 
     def _write(self, cursor: Any, items: list[_Item]) -> None:

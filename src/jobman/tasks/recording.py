@@ -106,7 +106,7 @@ class Recorder:
             self._writing[batch.id] = written
 
         def done(error: Exception | None) -> None:
-            loop.call_soon_threadsafe(self._settle, written, batches, entries, error)
+            self._settle(written, batches, entries, error)
 
         if patience:
             # Not when it is written: then another may wait that has patience as well.
@@ -152,11 +152,10 @@ class Recorder:
         forgotten, self._forgotten = self._forgotten, []
         if not slices and not forgotten:
             return
-        loop = asyncio.get_running_loop()
 
         def done(error: Exception | None) -> None:
             if isinstance(error, Replaced):
-                loop.call_soon_threadsafe(self.replaced.set)
+                self.replaced.set()
 
         self.journal.write(done, slices=slices, forgotten=forgotten)
 

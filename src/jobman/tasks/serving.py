@@ -115,6 +115,7 @@ class Service:
 
     async def start(self) -> None:
         """Take up what was written before."""
+        self._journal.call = asyncio.get_running_loop().call_soon_threadsafe
         await asyncio.to_thread(self._recorder.restore, self._now())
         self.broker.table.learn(await asyncio.to_thread(self._journal.types))
         self.broker.diary.add("broker-started", words=f"epoch {self._journal.epoch}")
