@@ -78,18 +78,20 @@ def test_who_submits_the_same_again_is_answered_when_it_is_on_disk(disk: Disk) -
 class Idle:
     """A service with an agent that waits for work."""
 
-    def __init__(self, service: Service, port: int) -> None:
+    def __init__(self, service: Service, port: int, disk: Disk) -> None:
         self.service = service
         self.port = port
+        self.disk = disk
         self.client, self.agent = Somebody(port), Somebody(port)
 
     async def submitted(self, query: str = "") -> tuple[asyncio.Task[Acceptance], Work]:
         """A short task whose acceptance may wait, and the same as its agent has it."""
         pulling = asyncio.create_task(self.agent.pull("x", wait=30.0))
         await until(lambda: self.service._pulls.count)
-        # What is told of an agent's coming would be written in between.
-        self.service.broker.diary.news()
-        await until(lambda: not self.service._journal.waiting)
+        # What is told of an agent's coming would be written in between: nothing is on its way to the disk.
+        self.service.broker.diary.add("quiet")
+        await self.service._recorder.begin([], [])
+        self.disk.written.clear()
         asked = Submission(type="square", payloads=[b"3"], estimates=[0.001])
         submitting = asyncio.create_task(self.client.get("POST", f"/v1/tasks{query}", asked, Acceptance))
         (work,) = await pulling
@@ -101,9 +103,8 @@ async def idle(disk: Disk) -> AsyncIterator[Idle]:
     service = Service(disk.database, TABLE)
     await service.start()
     server = Server(service.handle)
-    found = Idle(service, await server.listen(("127.0.0.1", 0)))
+    found = Idle(service, await server.listen(("127.0.0.1", 0)), disk)
     await found.agent.orders("x")
-    disk.written.clear()
     yield found
     await server.close()
     await service.close()
@@ -142,7 +143,7 @@ def test_the_patience_with_one_task_does_not_hurry_the_next(
                     await asyncio.sleep(0.2)
                 await there.agent.execute("x", work)
                 await submitting
-            assert disk.written[-1:] == TOGETHER
+            assert disk.written == TOGETHER
 
     run(scenario)
 
