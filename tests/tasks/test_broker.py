@@ -209,7 +209,12 @@ class Machine(RuleBasedStateMachine):
         assert broker.batches.keys() == {batch.id for batch in self.batches}
         states = Counter(state for batch in broker.batches.values() for state in batch.states)
         assert sum(states.values()) == sum(each.size for each in self.batches)
-        assert sum(count for state, count in states.items() if state >= ENDED) == ended.total()
+        assert {
+            (batch.id, index)
+            for batch in broker.batches.values()
+            for index, state in enumerate(batch.states)
+            if state >= ENDED
+        } == set(+ended)
         assert sum(queue.count for queue in broker.queues.values()) == states[Status.QUEUED]
         assert sum(agent.count for agent in broker.leases.agents.values()) == states[Status.GIVEN]
         assert sum(batch.left for batch in broker.batches.values()) == broker.open
@@ -296,3 +301,14 @@ def test_another_tenant_cannot_cancel_it() -> None:
     accepted = broker.submit("a", Submission(type="t", payloads=[b"x"]), 0.0, 0.0)
     with pytest.raises(Refusal, match="there is no batch"):
         broker.cancel("b", accepted.id)
+
+
+def test_what_ended_out_of_order_is_known_after_a_restart() -> None:
+    broker = Broker(TABLE)
+    accepted = broker.submit("a", Submission(type="t", payloads=[b"x"] * 9, estimates=1.0), 0.0, 0.0)
+    assert accepted.stored is not None
+    pull(broker, "x", 9.0)
+    entries = broker.report("x", [completed(accepted.id, 4, 2, 6)], 0.0)
+    again = Broker(TABLE, first=1 << 32)
+    again.restore([accepted.stored], entries, 0.0, 0.0)
+    assert again.batches[accepted.id].where(Status.COMPLETED) == [2, 4, 6]

@@ -123,3 +123,8 @@ def test_who_is_silent_too_long_is_lost() -> None:
 def test_indexes_become_spans() -> None:
     batch = Batch(1, image="i", tenant="a", estimates=1.0, size=9)
     assert [(low, high) for _, low, high in spans_of(batch, [0, 1, 4, 6, 7, 8])] == [(0, 2), (4, 5), (6, 9)]
+
+
+def test_indexes_out_of_order_become_the_same_spans() -> None:
+    batch = Batch(1, image="i", tenant="a", estimates=1.0, size=9)
+    assert [(low, high) for _, low, high in spans_of(batch, [4, 2, 6])] == [(2, 3), (4, 5), (6, 7)]

@@ -162,8 +162,8 @@ class Leases:
 
 
 def spans_of(batch: Batch, indexes: Iterable[int]) -> Iterator[Span]:
-    """Indexes in order, each once, as spans."""
-    indexes = list(indexes)
+    """Indexes, each once and in any order, as spans: workers end their tasks as it happens."""
+    indexes = sorted(indexes)
     if indexes and indexes[-1] - indexes[0] + 1 == len(indexes):
         yield Span(batch, indexes[0], indexes[-1] + 1)
         return
