@@ -129,6 +129,20 @@ def test_an_unhealthy_copy_is_tried_again_if_its_retries_are_for_that(engine: En
     assert outcome.tells("sick.0 unhealthy", "sick.0 retrying", "sick.0 succeeded")
 
 
+def test_copies_that_end_one_after_the_other_are_unhealthy_together(engine: Engine) -> None:
+    outcome = engine.run("""
+        version: 1
+        tasks:
+        - name: sick
+          resources: {type: slot, count: 2}
+          retries: {limit: 1, on: {reasons: unhealthy}}
+          command: [sh, -c, "test $JOBMAN_ATTEMPT = 2 || sleep $((600 + JOBMAN_RANK))"]
+          checks: {alive: {exec: ["false"], delay: 3s, failures: 1}}
+    """)
+    assert outcome.state == "succeeded"
+    assert outcome.tells("sick.0 unhealthy", "sick.0 retrying", "sick.0 succeeded")
+
+
 def test_the_started_check_holds_the_others_back(engine: Engine) -> None:
     outcome = engine.run("""
         version: 1

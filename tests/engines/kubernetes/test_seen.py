@@ -152,6 +152,14 @@ def test_an_attempt_of_two_jobs_is_failing_when_one_of_them_failed_and_over_when
     assert (over.over, over.reason, over.exit_code) == (True, "exit", 3)
 
 
+@pytest.mark.parametrize("decided", ["FailureTarget", "SuccessCriteriaMet"])
+def test_what_the_cluster_ends_itself_needs_nobody_to_stop_it(decided):
+    runs = recorded("running")
+    ending = changed(runs.job, status__conditions=[holds(decided)])
+    found = seen([ending], runs.pods)
+    assert (found.over, found.halted) == (False, True)
+
+
 def test_a_job_says_which_attempt_it_is():
     job = recorded("done").job
     assert attempt_of(job) is None

@@ -25,7 +25,7 @@ from jobman.engines.kubernetes.endings import OUT_OF_TIME, started_at
 from jobman.engines.kubernetes.endings import is_over as has_ended
 from jobman.engines.kubernetes.errors import AlreadyExists, BadRequest, Forbidden, Invalid, NotFound
 from jobman.engines.kubernetes.found import FoundJob
-from jobman.engines.kubernetes.indexes import is_over, width
+from jobman.engines.kubernetes.indexes import is_decided, width
 from jobman.engines.kubernetes.kinds import EVENTS, JOBS, PODS
 from jobman.engines.kubernetes.objects import Event, Job, Kept, Pod, Written
 from jobman.engines.kubernetes.seen import Seen, is_at_rest, seen
@@ -152,7 +152,8 @@ class ClusterGround:
     async def halt(self, address: Address, why: str = "") -> None:
         pods = self._sight.pods_by_owner()
         for job in self._sight.attempts().get(address, []):
-            if not is_over(job) and CANCELLED not in job.metadata.annotations:
+            # What the cluster ends itself did not end because it was told to.
+            if not is_decided(job) and CANCELLED not in job.metadata.annotations:
                 with contextlib.suppress(NotFound):
                     await self._stop(job, pods.get(job.metadata.uid, []), why)
 

@@ -37,6 +37,11 @@ def is_over(job: Job) -> bool:
     return condition(job, "Complete", "Failed") is not None
 
 
+def is_decided(job: Job) -> bool:
+    """Whether the cluster has said how a Job ends; what is left of it running is ended by the cluster."""
+    return is_over(job) or condition(job, "SuccessCriteriaMet", "FailureTarget") is not None
+
+
 def condition(job: Job, *types: str) -> Condition | None:
     """The first condition of these types that holds."""
     return next((one for one in job.status.conditions if one.type in types and one.status == "True"), None)

@@ -12,7 +12,7 @@ from jobman.engines.kubernetes.attempts import index_of
 from jobman.engines.kubernetes.copies import CANCELLED, joined
 from jobman.engines.kubernetes.endings import SIGNALLED, ending, started_at
 from jobman.engines.kubernetes.endings import is_over as has_ended
-from jobman.engines.kubernetes.indexes import condition, is_over, pods_of, width
+from jobman.engines.kubernetes.indexes import condition, is_decided, is_over, pods_of, width
 from jobman.engines.kubernetes.objects import Event, Job, Pod
 from jobman.engines.kubernetes.states import standing
 
@@ -30,7 +30,7 @@ class Seen(msgspec.Struct, frozen=True, kw_only=True):
     failing: bool = False
     """Whether a part has failed, so that the others have nothing to wait for."""
     halted: bool = False
-    """Whether whatever of it is not over was told to stop."""
+    """Whether whatever of it is not over was told to stop, by us or by the cluster."""
     over: bool = False
     reason: str = ""
     """One of jobman.spec.failures.REASONS."""
@@ -52,7 +52,7 @@ def seen(jobs: Sequence[Job], pods: Iterable[Pod], events: Iterable[Event] = ())
         passed_start=all(_each(job, own[job.metadata.name], _has_passed_start) for job in jobs),
         ready=all(_each(job, own[job.metadata.name], _is_ready) for job in jobs),
         failing=bool(failed),
-        halted=all(is_over(job) or CANCELLED in job.metadata.annotations for job in jobs),
+        halted=all(is_decided(job) or CANCELLED in job.metadata.annotations for job in jobs),
         over=over,
         nodes=nodes,
     )
