@@ -312,3 +312,21 @@ def test_what_ended_out_of_order_is_known_after_a_restart() -> None:
     again = Broker(TABLE, first=1 << 32)
     again.restore([accepted.stored], entries, 0.0, 0.0)
     assert again.batches[accepted.id].where(Status.COMPLETED) == [2, 4, 6]
+
+
+def test_what_was_learned_by_sizes_is_known_after_a_restart() -> None:
+    broker = Broker(TABLE)
+    sizes = [float(1 + 5 * index % 16) for index in range(16)]
+    accepted = broker.submit("a", Submission(type="t", payloads=[b"x"] * 16, sizes=sizes), 0.0, 0.0)
+    assert accepted.stored is not None
+    pull(broker, "x", 100.0)
+    reports = [
+        msgspec.structs.replace(completed(accepted.id, index), seconds=[2 * size])
+        for index, size in enumerate(sizes)
+    ]
+    entries = broker.report("x", reports, 0.0)
+    again = Broker(TABLE, first=1 << 32)
+    again.restore([accepted.stored], entries, 0.0, 0.0)
+    (kind,) = broker.estimator.histories
+    for each in (broker, again):
+        assert each.estimator.estimate(kind, size=16.0) == pytest.approx(32.0)

@@ -21,7 +21,7 @@ from jobman.tasks.model import Again, Pull, Report, of_each
 from jobman.tasks.queues import Room, anything
 from jobman.tasks.quotas import Quota
 from jobman.tasks.reports import check_report, only, seconds_of
-from jobman.tasks.revival import SAMPLES, Revival, Tasks
+from jobman.tasks.revival import Revival, Tasks
 from jobman.tasks.stock import attempts_of, kind_of
 from jobman.tasks.submissions import Refusal
 
@@ -274,18 +274,13 @@ class Broker(Revival):
     # -- learning -------------------------------------------------------------------------------------
 
     def _learn(self, batch: Batch, report: Report) -> None:
-        """From some of them, as a column costs no more than its sum."""
         if not report.indexes:
             return
-        head, took = self.heads[batch.id], sum(report.seconds)
+        kind, took = kind_of(self.heads[batch.id]), sum(report.seconds)
         self._charge(batch, took)
         self._lean(batch, took, batch.seconds_of(report.indexes))
         self.tallies.of(batch.tenant, batch.image).took(report.seconds)
-        kind, step = kind_of(head), -(-len(report.indexes) // SAMPLES)
-        for place in range(0, len(report.indexes), step):
-            index = report.indexes[place]
-            size = of_each(head.sizes, index)
-            self.estimator.learn(kind, report.seconds[place], batch.estimate(index), size)
+        self._learn_from(batch, report.indexes, report.seconds)
         if kind in self._unhinted:
             self._estimate_again(kind)
 

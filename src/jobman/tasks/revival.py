@@ -9,13 +9,13 @@ import msgspec
 from jobman.tasks.batches import Batch, Span, Status
 from jobman.tasks.entries import AGAIN, DROPPED, ENDS, FETCHED, REVIVED, Entry, StoredBatch
 from jobman.tasks.leases import spans_of
-from jobman.tasks.model import Again, Ends, Head, Some
+from jobman.tasks.model import Again, Ends, Head, Some, of_each
 from jobman.tasks.quotas import Usage
 from jobman.tasks.stock import Stock, kind_of
 
 Tasks = Mapping[int, Sequence[int]]
 """Indexes by batch."""
-SAMPLES = 8
+_SAMPLES = 8
 """Tasks of a report from which is learned how long they take."""
 
 
@@ -117,8 +117,16 @@ class Revival(Stock):
             self.leases.forgive(batch, index)
         self._count_ended(batch, ends.indexes, Status(ends.status))
         self.tallies.of(batch.tenant, batch.image).took(ends.seconds)
-        for seconds in ends.seconds[:: max(1, len(ends.seconds) // SAMPLES)]:
-            self.estimator.learn(kind_of(self.heads[batch.id]), seconds, batch.estimate(ends.indexes[0]))
+        if ends.seconds:
+            self._learn_from(batch, ends.indexes, ends.seconds)
+
+    def _learn_from(self, batch: Batch, indexes: Sequence[int], seconds: Sequence[float]) -> None:
+        """From some of them, as a column costs no more than its sum."""
+        head = self.heads[batch.id]
+        for place in range(0, len(indexes), -(-len(indexes) // _SAMPLES)):
+            index = indexes[place]
+            size = of_each(head.sizes, index)
+            self.estimator.learn(kind_of(head), seconds[place], batch.estimate(index), size)
 
     def _failed_attempts(self, batch: Batch, index: int) -> int:
         """As many are on record."""
