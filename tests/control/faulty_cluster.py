@@ -37,14 +37,14 @@ class FaultyCluster:
 
     def stop(self) -> None:
         """kill -9 of its API server."""
-        _lab("api", "stop")
+        on_the_lab("api", "stop")
 
     def start(self) -> None:
-        _lab("api", "start")
+        on_the_lab("api", "start")
 
     def forget(self) -> None:
         """Nobody may watch from a moment before this one: neither etcd nor the API server remembers it."""
-        _lab("compact")
+        on_the_lab("compact")
         self.stop()
         self.start()
 
@@ -52,17 +52,24 @@ class FaultyCluster:
 @contextmanager
 def a_faulty_cluster() -> Iterator[FaultyCluster]:
     """A new one; whoever wants one as well waits."""
-    with (kubeconfig().parents[1] / "faults.lock").open("w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        _lab("down")
+    with no_faulty_cluster():
         try:
-            settings = dict(line.split("=", 1) for line in _lab("up").splitlines())
+            settings = dict(line.split("=", 1) for line in on_the_lab("up").splitlines())
             yield FaultyCluster(settings)
         finally:
-            _lab("down")
+            on_the_lab("down")
 
 
-def _lab(*words: str) -> str:
+@contextmanager
+def no_faulty_cluster() -> Iterator[None]:
+    """Nothing is left of the last one, and nobody has another meanwhile."""
+    with (kubeconfig().parents[1] / "faults.lock").open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        on_the_lab("down")
+        yield
+
+
+def on_the_lab(*words: str) -> str:
     environment = {**os.environ, "JOBMAN_LAB_CLUSTER": "faults", "JOBMAN_LAB_PYTHON": sys.executable}
     command = [str(FOLDER / "kubernetes"), *words]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120)

@@ -10,6 +10,8 @@ from uuid import uuid4
 
 import pytest
 
+from tests.control.faulty_cluster import no_faulty_cluster, on_the_lab
+
 pytestmark = [
     pytest.mark.component("kubernetes"),
     pytest.mark.slow,
@@ -164,3 +166,24 @@ def test_other_servers_may_answer_for_a_part_of_its_api(namespace: Namespace) ->
             time.sleep(0.2)
     finally:
         namespace.kubectl("delete", "apiservice", f"v1.{group}")
+
+
+def test_the_networks_of_its_pods_go_with_a_cluster() -> None:
+    """Each would answer for an address that a pod of the next cluster is given."""
+    bridge, link = "jm-lab-8", f"t{uuid4().hex[:8]}"
+    space = f"test-{link}"
+    with no_faulty_cluster():
+        ip("link", "add", bridge, "type", "bridge", check=False)
+        ip("netns", "add", space)
+        try:
+            ip("link", "add", link, "type", "veth", "peer", "name", "eth0", "netns", space)
+            ip("link", "set", link, "master", bridge)
+            on_the_lab("down")
+            assert space not in ip("netns", "list")
+            assert link not in ip("link", "show")
+        finally:
+            ip("netns", "delete", space, check=False)
+
+
+def ip(*words: str, check: bool = True) -> str:
+    return subprocess.run(["ip", *words], capture_output=True, text=True, check=check).stdout
